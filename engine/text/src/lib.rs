@@ -1,0 +1,1 @@
+//! Text: tokenizers, streaming detokenisation, chat templates

@@ -1,0 +1,1 @@
+//! The performance board: JSONL records through polars to SVG, PNG and Markdown

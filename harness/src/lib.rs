@@ -1,0 +1,1 @@
+//! Records, statistics, telemetry, sweep, A/B, gate, nightly

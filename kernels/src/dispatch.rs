@@ -1,0 +1,138 @@
+//! The dispatch table: which configuration runs for which kernel key, and the evidence for it.
+
+use crate::{KernelKey, space::Config};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Version of the file format.
+pub const FORMAT: u32 = 1;
+
+/// One device class's tuned configurations, as kept in `dispatch/<device-class>.toml`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Table {
+    /// File format version, [`FORMAT`].
+    pub format: u32,
+    /// The device class it was measured on.
+    pub device_class: String,
+    /// Entries, sorted by key.
+    #[serde(default, rename = "entry")]
+    pub entries: Vec<Entry>,
+}
+
+/// One tuned configuration.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Entry {
+    /// Order key of the winner: equal keys promise equal bits.
+    pub order: String,
+    /// Hash of the family's sources when it was measured; a differing hash voids the entry.
+    pub source_hash: String,
+    /// Median time of one launch when it was measured.
+    pub expected_ns: u64,
+    /// Ratio of the default configuration's time to the winner's in the final comparison (above 1 is faster).
+    pub speedup_over_default: f64,
+    /// IDs of the records behind it.
+    pub evidence: Vec<String>,
+    /// Day of the measurement, `YYYY-MM-DD`.
+    pub date: String,
+    /// What it is for.
+    pub key: KernelKey,
+    /// The winner.
+    pub config: Config,
+}
+
+/// Where a chosen configuration came from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "origin", rename_all = "kebab-case")]
+pub enum Origin {
+    /// An entry of the named table.
+    Table {
+        /// Name of the table: a file path or `embedded`.
+        table: String,
+    },
+    /// The family's default, and why no entry ruled.
+    Default {
+        /// `no entry`, `source changed`, `not feasible: …`, or `asked for`.
+        reason: String,
+    },
+}
+
+/// A chosen configuration.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Choice {
+    /// What to launch with.
+    pub config: Config,
+    /// Where it came from.
+    #[serde(flatten)]
+    pub origin: Origin,
+}
+
+/// A dispatch file that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("dispatch table {name}: {problem}")]
+pub struct TableError {
+    /// File or table name.
+    pub name: String,
+    /// What is wrong, and where.
+    pub problem: String,
+}
+
+impl Table {
+    /// An empty table for a device class.
+    pub fn empty(device_class: &str) -> Self {
+        Table { format: FORMAT, device_class: device_class.to_owned(), entries: Vec::new() }
+    }
+
+    /// Parses the TOML text of a table; `name` is used in errors.
+    ///
+    /// # Errors
+    /// Malformed TOML, unknown keys, another format version, or two entries for one key.
+    pub fn parse(name: &str, text: &str) -> Result<Self, TableError> {
+        let fail = |problem: String| TableError { name: name.to_owned(), problem };
+        let mut table: Table = toml::from_str(text).map_err(|e| fail(e.to_string()))?;
+        if table.format != FORMAT {
+            return Err(fail(format!(
+                "format {} is not readable by this build (it reads {FORMAT}); re-run `memra sweep`",
+                table.format
+            )));
+        }
+        table.entries.sort_by(|a, b| a.key.cmp(&b.key));
+        if let Some(pair) = table.entries.windows(2).find(|w| w[0].key == w[1].key) {
+            return Err(fail(format!("two entries for {}", pair[0].key)));
+        }
+        Ok(table)
+    }
+
+    /// The TOML text: entries sorted by key, so diffs are small.
+    pub fn to_text(&self) -> String {
+        let mut sorted = self.clone();
+        sorted.entries.sort_by(|a, b| a.key.cmp(&b.key));
+        let body = toml::to_string(&sorted).unwrap_or_default();
+        format!("# Written by `memra sweep`; do not edit. Winners for one device class, with their evidence.\n{body}")
+    }
+
+    /// Puts `entry` in place of the one with the same key, if any.
+    pub fn insert(&mut self, entry: Entry) {
+        self.entries.retain(|old| old.key != entry.key);
+        self.entries.push(entry);
+        self.entries.sort_by(|a, b| a.key.cmp(&b.key));
+    }
+
+    /// The entry that rules `key`: same in all but `m`, with the smallest `m` bucket that holds `key.m`.
+    pub fn find(&self, key: &KernelKey) -> Option<&Entry> {
+        self.entries
+            .iter()
+            .filter(|e| e.key.m >= key.m && KernelKey { m: key.m, ..e.key.clone() } == *key)
+            .min_by_key(|e| e.key.m)
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Origin::Table { table } => write!(f, "{table}"),
+            Origin::Default { reason } => write!(f, "default ({reason})"),
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Quantised block formats: byte layout, scalar decode and encode, one file a format.

@@ -1,0 +1,1 @@
+//! Microbenchmarks that measure this machine's walls

@@ -1,0 +1,2 @@
+//! The memra binary.
+fn main() {}
