@@ -1,7 +1,9 @@
 //! What every CPU kernel shares: instruction-set detection and the thread pool.
 
+mod device;
 mod pool;
 
+pub use device::{cpu_name, device_class, physical_cores};
 pub use pool::Pool;
 
 use serde::Serialize;
