@@ -1,1 +1,5 @@
-//! Records, statistics, telemetry, sweep, A/B, gate, nightly
+//! Records, statistics, telemetry, sweep, A/B, gate, nightly.
+//!
+//! Nothing here depends on the engine: memra is measured as a fresh process, exactly as a rival is.
+
+pub mod record;

@@ -1,0 +1,248 @@
+//! What was measured: runs of engines and trials of kernels.
+
+use super::{ArmId, Extra};
+use memra_kernels::{KernelKey, space::Config};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// One process launch of an engine on one test.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// Cell: model and test, such as `SmolLM2-135M-Instruct.Q4_1/tg128`.
+    pub cell_id: String,
+    /// The test's shape.
+    pub test: TestShape,
+    /// Which arm of the comparison it served; `null` outside one.
+    pub arm: Option<ArmId>,
+    /// Subject as given: `self`, a path, `config:slow=3%`, a manifest's name.
+    pub subject: String,
+    /// Engine: the manifest's name.
+    pub engine: String,
+    /// Version the engine reports.
+    pub engine_version: String,
+    /// Pair number in the cell, from 0; negative for discarded warm pairs; `null` outside a comparison.
+    pub pair: Option<i32>,
+    /// Position in the pair, 0 or 1.
+    pub pos: Option<u8>,
+    /// Program and arguments, non-UTF-8 bytes replaced.
+    pub argv: Vec<String>,
+    /// How the process ended.
+    pub exit: Exit,
+    /// The model.
+    pub model: Model,
+    /// Flags the engine says it ran with, by its own names, and `overlay.*` for a planted slowdown or fault.
+    pub flags: Map<String, Value>,
+    /// Time of each timed repetition.
+    pub samples_ns: Vec<u64>,
+    /// Tokens per second of each timed repetition.
+    pub samples_tps: Vec<f64>,
+    /// Times of untimed repetitions, where the engine tells them.
+    pub warmup_ns: Vec<u64>,
+    /// Median of `samples_tps`: the run's value.
+    pub median_tps: Option<f64>,
+    /// Bytes that one token must read, where known.
+    pub bytes_per_token: Option<u64>,
+    /// Measured read bandwidth of the machine.
+    pub wall_gbps: Option<f64>,
+    /// `bytes_per_token` × `median_tps` as a percentage of the wall.
+    pub wall_percent: Option<f64>,
+    /// Hash of what the engine computed (tokens or logits), where it tells one.
+    pub output_hash: Option<String>,
+    /// State of the machine around the run.
+    pub regime: Regime,
+    /// Wall time of the whole process.
+    pub duration_ns: u64,
+    /// Whether it counts.
+    pub status: RunStatus,
+    /// Why not, when it does not.
+    pub invalid_reason: Option<String>,
+    /// Unknown keys.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// Shape of a test, in tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct TestShape {
+    /// Prompt tokens processed in the timed part.
+    pub n_prompt: u32,
+    /// Tokens generated in the timed part.
+    pub n_gen: u32,
+    /// Tokens already in the cache when the clock starts.
+    pub n_depth: u32,
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exit {
+    /// Exit code, where it exited.
+    pub code: Option<i32>,
+    /// Signal, where one ended it.
+    pub signal: Option<i32>,
+    /// Whether it was stopped at its time limit.
+    pub timeout: bool,
+}
+
+/// The model that was run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Model {
+    /// File name without extension.
+    pub name: String,
+    /// SHA-256 of the file, hex.
+    pub file_hash: String,
+    /// Size of the file.
+    pub size_bytes: u64,
+}
+
+/// State of the machine around a run; `null` where not readable.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Regime {
+    /// One-minute load average before the run.
+    pub loadavg_1m_before: Option<f64>,
+    /// One-minute load average after the run.
+    pub loadavg_1m_after: Option<f64>,
+    /// Share of the machine's CPU time that went to processes outside the run's own, 0 to 1.
+    pub foreign_cpu_frac: Option<f64>,
+    /// Mean current frequency over the cores, after the run.
+    pub freq_mhz: Option<f64>,
+    /// Unknown keys.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// Whether a run counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RunStatus {
+    /// It counts.
+    Ok,
+    /// The engine died, or printed nothing usable.
+    Failed,
+    /// It was stopped at its time limit.
+    Timeout,
+    /// It ran, but a sanity rule or the machine's state forbids using it.
+    Invalid,
+}
+
+impl Run {
+    pub(super) fn validate(&self) -> Result<(), String> {
+        if self.samples_ns.len() != self.samples_tps.len() {
+            return Err("samples_ns and samples_tps differ in length".into());
+        }
+        match self.status {
+            RunStatus::Ok if self.samples_ns.is_empty() || self.median_tps.is_none() => {
+                Err("status ok without samples_ns and median_tps".into())
+            }
+            RunStatus::Ok if self.invalid_reason.is_some() => Err("status ok with an invalid_reason".into()),
+            RunStatus::Ok => Ok(()),
+            _ if self.invalid_reason.is_none() => {
+                Err("a status other than ok needs an invalid_reason".into())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// One configuration of one kernel, as a sweep tried it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Trial {
+    /// What was tuned.
+    pub key: KernelKey,
+    /// Hash of the family's sources.
+    pub source_hash: String,
+    /// The configuration.
+    pub config: Config,
+    /// Its canonical text, such as `chunk=64,rows=2`.
+    pub config_id: String,
+    /// Search strategy, and what a sample is: `exhaustive`, `random`, `halving`, `confirm`.
+    pub strategy: String,
+    /// Round of the search, from 0.
+    pub round: u32,
+    /// Result of the correctness check that came before timing.
+    pub verify: Verify,
+    /// Time of each timed launch.
+    pub samples_ns: Vec<u64>,
+    /// State of the caches before each sample.
+    pub cache_state: CacheState,
+    /// What came of it.
+    pub status: TrialStatus,
+    /// Why, for any status other than `ok`.
+    pub reason: Option<String>,
+    /// Unknown keys.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// Outcome of a kernel's check against its reference.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Verify {
+    /// Whether the result was right.
+    pub status: VerifyStatus,
+    /// Largest absolute difference from the reference; `null` when not compared or not finite.
+    pub max_err: Option<f64>,
+    /// What was wrong, or why it was not checked.
+    pub reason: Option<String>,
+}
+
+/// Whether a kernel's result was right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum VerifyStatus {
+    /// Right.
+    Passed,
+    /// Wrong.
+    Failed,
+    /// Not checked.
+    Skipped,
+}
+
+/// State of the caches before a sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CacheState {
+    /// Operands were evicted or rotated.
+    Cold,
+    /// Back to back on the same operands.
+    Warm,
+}
+
+/// What came of a trial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TrialStatus {
+    /// Checked and timed to the end.
+    Ok,
+    /// Not feasible on this device or shape.
+    Constraint,
+    /// The launch failed.
+    LaunchError,
+    /// It did not return in time.
+    Hang,
+    /// The result was wrong; it was not timed.
+    Incorrect,
+    /// Two launches differed.
+    Nondeterministic,
+    /// Dropped before the end: too far behind the best.
+    Dominated,
+    /// Faster than the machine allows.
+    Implausible,
+    /// Not tried: budget, or told so.
+    Skipped,
+}
+
+impl Trial {
+    pub(super) fn validate(&self) -> Result<(), String> {
+        use TrialStatus::{Dominated, Implausible, Ok as Fine};
+        let timed = matches!(self.status, Fine | Dominated | Implausible);
+        if timed == self.samples_ns.is_empty() {
+            return Err(format!("status {:?} with {} samples_ns", self.status, self.samples_ns.len()));
+        }
+        if timed && self.verify.status == VerifyStatus::Failed {
+            return Err("timed although its check failed".into());
+        }
+        if self.status != Fine && self.reason.is_none() {
+            return Err("a status other than ok needs a reason".into());
+        }
+        Ok(())
+    }
+}
