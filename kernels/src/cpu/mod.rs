@@ -2,6 +2,7 @@
 
 mod device;
 mod pool;
+pub mod stream;
 
 pub use device::{cpu_name, device_class, physical_cores};
 pub use pool::Pool;
