@@ -1,0 +1,63 @@
+//! Bytes of a file, shared by everything that was found in it.
+
+use memmap2::Mmap;
+use std::{fmt, ops::Deref, ops::Range, sync::Arc};
+
+/// A run of a file's bytes that keeps the mapping (or buffer) behind it alive; cloning it is cheap.
+///
+/// Alignment: a mapping begins at a page, so a tensor is aligned in memory as it is in its file. Bytes given to
+/// [`crate::Gguf::parse`] lie wherever the caller's buffer does.
+#[derive(Clone)]
+pub struct SharedBytes {
+    backing: Backing,
+    range: Range<usize>,
+}
+
+#[derive(Clone)]
+enum Backing {
+    Mapped(Arc<Mmap>),
+    Owned(Arc<[u8]>),
+}
+
+impl SharedBytes {
+    pub(crate) fn mapped(map: Mmap) -> Self {
+        SharedBytes { range: 0..map.len(), backing: Backing::Mapped(Arc::new(map)) }
+    }
+
+    /// The part `range` of these bytes, or `None` when it is not inside them.
+    pub fn slice(&self, range: Range<usize>) -> Option<SharedBytes> {
+        self.get(range.clone())?;
+        let start = self.range.start;
+        Some(SharedBytes { backing: self.backing.clone(), range: start + range.start..start + range.end })
+    }
+}
+
+impl Deref for SharedBytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        let all: &[u8] = match &self.backing {
+            Backing::Mapped(map) => map,
+            Backing::Owned(bytes) => bytes,
+        };
+        &all[self.range.clone()]
+    }
+}
+
+impl From<Vec<u8>> for SharedBytes {
+    fn from(bytes: Vec<u8>) -> Self {
+        SharedBytes { range: 0..bytes.len(), backing: Backing::Owned(bytes.into()) }
+    }
+}
+
+impl From<&[u8]> for SharedBytes {
+    fn from(bytes: &[u8]) -> Self {
+        SharedBytes { range: 0..bytes.len(), backing: Backing::Owned(bytes.into()) }
+    }
+}
+
+impl fmt::Debug for SharedBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SharedBytes({:?})", self.range)
+    }
+}
