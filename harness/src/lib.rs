@@ -2,4 +2,9 @@
 //!
 //! Nothing here depends on the engine: memra is measured as a fresh process, exactly as a rival is.
 
+pub mod child;
+pub mod exit;
 pub mod record;
+mod stop;
+
+pub use stop::Stop;
