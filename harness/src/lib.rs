@@ -4,7 +4,14 @@
 
 pub mod child;
 pub mod exit;
+pub mod provenance;
 pub mod record;
 mod stop;
+pub mod subject;
+pub mod telemetry;
 
+pub use provenance::file_hash;
 pub use stop::Stop;
+
+#[cfg(test)]
+mod testing;

@@ -1,0 +1,354 @@
+//! Subjects: what can be put into an arm of a comparison.
+//!
+//! `self` is this binary; a path is another memra binary; `config:KEY=VALUE` and `config:FILE` are this binary with an
+//! overlay; anything else is the name of a manifest.
+
+mod manifest;
+mod output;
+
+pub use manifest::{Ask, Bench, Check, Manifest, OutputKind, Overlay, Registry, Sanity};
+pub use output::{BenchResult, SanityContext, read_output, sanity};
+
+use crate::child::{ChildError, Launch};
+use crate::exit::Code;
+use crate::{Stop, file_hash};
+use manifest::expand;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Name of memra's own manifest.
+pub const MEMRA: &str = "memra";
+
+/// A subject that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SubjectError {
+    /// A manifest is malformed.
+    #[error("{origin}: {problem}")]
+    Manifest {
+        /// File, or name of the built-in one.
+        origin: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A file could not be read.
+    #[error("{path}: {source}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The subject is not one of the known forms.
+    #[error("subject `{spec}`: {problem}")]
+    Spec {
+        /// As given.
+        spec: String,
+        /// What is wrong, and what would do.
+        problem: String,
+    },
+    /// The engine is not installed.
+    #[error("{name} is not found ({looked}); to get it: {install}", looked = looked.join(", "))]
+    NotFound {
+        /// The manifest's name.
+        name: String,
+        /// Where it was looked for.
+        looked: Vec<String>,
+        /// What to do.
+        install: String,
+    },
+    /// It was found, but does not tell its version.
+    #[error("{program} does not tell its version: {problem}")]
+    Version {
+        /// The program.
+        program: PathBuf,
+        /// What happened.
+        problem: String,
+    },
+}
+
+impl SubjectError {
+    /// The exit code it means.
+    pub fn code(&self) -> Code {
+        match self {
+            SubjectError::Manifest { .. } | SubjectError::Io { .. } | SubjectError::Spec { .. } => {
+                Code::Usage
+            }
+            SubjectError::NotFound { .. } | SubjectError::Version { .. } => Code::CompetitorFailed,
+        }
+    }
+}
+
+/// What finds and prepares subjects on this machine; everything it knows is given to it.
+#[derive(Clone, Debug)]
+pub struct Finder {
+    /// This binary.
+    pub self_exe: PathBuf,
+    /// The environment from which children get what their manifest allows.
+    pub env: BTreeMap<OsString, OsString>,
+    /// Folders of `PATH`.
+    pub path: Vec<PathBuf>,
+    /// Paths given for engines, by manifest name.
+    pub explicit: BTreeMap<String, PathBuf>,
+    /// Folders that engines are installed into.
+    pub install_dirs: Vec<PathBuf>,
+    /// Known engines.
+    pub manifests: Registry,
+}
+
+/// A configuration overlay.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OverlayValue {
+    /// `--set KEY=VALUE`.
+    Set {
+        /// Dotted key.
+        key: String,
+        /// Value as text.
+        value: String,
+    },
+    /// `--config FILE`.
+    File(PathBuf),
+}
+
+/// A subject, found and identified.
+#[derive(Clone, Debug)]
+pub struct Subject {
+    /// As given on the command line.
+    pub spec: String,
+    /// Its manifest.
+    pub manifest: Manifest,
+    /// Its program.
+    pub binary: PathBuf,
+    /// SHA-256 of the program.
+    pub binary_hash: String,
+    /// First line that its version command printed.
+    pub version: String,
+    /// Overlay, if any.
+    pub overlay: Option<OverlayValue>,
+    /// Environment of its processes.
+    pub env: BTreeMap<OsString, OsString>,
+}
+
+impl Finder {
+    /// Finds and identifies a subject.
+    ///
+    /// # Errors
+    /// An unknown form or name, an engine that is not installed, or one that does not start.
+    pub fn resolve(&self, spec: &str, stop: &Stop) -> Result<Subject, SubjectError> {
+        let problem = |problem: String| SubjectError::Spec { spec: spec.to_owned(), problem };
+        let memra = || self.manifests.get(MEMRA).ok_or_else(|| problem("no manifest named memra".into()));
+        let (manifest, binary, overlay) = if spec == "self" {
+            (memra()?, self.self_exe.clone(), None)
+        } else if let Some(rest) = spec.strip_prefix("config:") {
+            (memra()?, self.self_exe.clone(), Some(parse_overlay(rest).map_err(problem)?))
+        } else if let Some(manifest) = self.manifests.get(spec) {
+            (manifest, self.locate(manifest)?, None)
+        } else if Path::new(spec).is_file() {
+            (memra()?, PathBuf::from(spec), None)
+        } else {
+            let names: Vec<&str> = self.manifests.iter().map(|m| m.name.as_str()).collect();
+            let known = names.join(", ");
+            return Err(problem(format!(
+                "no such file or engine; use self, a path to a memra binary, config:KEY=VALUE, config:FILE, or one of: {known}"
+            )));
+        };
+        self.identify(spec, manifest, binary, overlay, stop)
+    }
+
+    /// Where an engine's program is.
+    ///
+    /// # Errors
+    /// [`SubjectError::NotFound`], with the places looked at.
+    pub fn locate(&self, manifest: &Manifest) -> Result<PathBuf, SubjectError> {
+        let Manifest { name, binary, install, .. } = manifest;
+        let mut looked = Vec::new();
+        if let Some(path) = self.explicit.get(name) {
+            looked.push(format!("configured path {}", path.display()));
+            let inside = path.join(binary);
+            if let Some(found) = [path.clone(), inside].into_iter().find(|p| is_program(p)) {
+                return Ok(found);
+            }
+        } else {
+            for dir in &self.install_dirs {
+                looked.push(format!("install folder {}", dir.display()));
+                let places =
+                    [dir.join(name).join(binary), dir.join(name).join("bin").join(binary), dir.join(binary)];
+                if let Some(found) = places.into_iter().find(|p| is_program(p)) {
+                    return Ok(found);
+                }
+            }
+            looked.push(format!("{binary} in PATH"));
+            if let Some(found) = find_program(&self.path, binary) {
+                return Ok(found);
+            }
+        }
+        Err(SubjectError::NotFound { name: name.clone(), looked, install: install.clone() })
+    }
+
+    fn identify(
+        &self,
+        spec: &str,
+        manifest: &Manifest,
+        binary: PathBuf,
+        overlay: Option<OverlayValue>,
+        stop: &Stop,
+    ) -> Result<Subject, SubjectError> {
+        let fail = |source| SubjectError::Io { path: binary.clone(), source };
+        let binary = binary.canonicalize().map_err(fail)?;
+        let fail = |source| SubjectError::Io { path: binary.clone(), source };
+        let binary_hash = file_hash(&binary).map_err(fail)?;
+        let allowed =
+            |(name, _): &(&OsString, &OsString)| manifest.bench.env.iter().any(|e| e.as_str() == *name);
+        let env = self.env.iter().filter(allowed).map(|(k, v)| (k.clone(), v.clone())).collect();
+        let mut subject = Subject {
+            spec: spec.to_owned(),
+            manifest: manifest.clone(),
+            binary,
+            binary_hash,
+            version: String::new(),
+            overlay,
+            env,
+        };
+        subject.version = subject.ask_version(stop)?;
+        Ok(subject)
+    }
+}
+
+/// The first program of this name in a list of folders.
+pub(crate) fn find_program(dirs: &[PathBuf], name: &str) -> Option<PathBuf> {
+    dirs.iter().map(|dir| dir.join(name)).find(|p| is_program(p))
+}
+
+fn is_program(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    path.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
+}
+
+/// Short forms for overlays: what a person writes, the key it sets.
+const SHORT: [(&str, &str); 3] =
+    [("slow", "fault.slow"), ("wrong", "fault.wrong"), ("dispatch", "engine.dispatch")];
+
+fn parse_overlay(text: &str) -> Result<OverlayValue, String> {
+    let Some((key, value)) = text.split_once('=') else {
+        let path = PathBuf::from(text);
+        let usable = path.is_file();
+        return if usable {
+            Ok(OverlayValue::File(path))
+        } else {
+            Err(format!("no file `{text}`, and no KEY=VALUE"))
+        };
+    };
+    if key.is_empty() || value.is_empty() {
+        return Err("KEY=VALUE needs both".into());
+    }
+    let long = SHORT.iter().find(|(short, _)| *short == key).map_or(key, |(_, long)| long);
+    let value = match value.strip_suffix('%') {
+        Some(percent) => {
+            let percent: f64 =
+                percent.trim().parse().map_err(|_| format!("`{value}` is not a percentage"))?;
+            if !percent.is_finite() {
+                return Err(format!("`{value}` is not a percentage"));
+            }
+            (percent / 100.0).to_string()
+        }
+        None => value.to_owned(),
+    };
+    Ok(OverlayValue::Set { key: long.to_owned(), value })
+}
+
+impl Subject {
+    /// Whether it is someone else's engine.
+    pub fn is_rival(&self) -> bool {
+        self.manifest.rival
+    }
+
+    /// Whether two subjects are the same program with the same overlay: their comparison is an A/A.
+    pub fn is_identical_to(&self, other: &Subject) -> bool {
+        self.binary_hash == other.binary_hash
+            && self.overlay == other.overlay
+            && self.manifest.bench == other.manifest.bench
+    }
+
+    /// One benchmark launch.
+    pub fn bench(&self, ask: &Ask, time_limit: Duration) -> Launch {
+        let bench = &self.manifest.bench;
+        let args = bench.args.iter().chain(&bench.best).map(|template| ask.expand(template)).collect();
+        self.launch(args, time_limit)
+    }
+
+    /// A launch of its correctness check, if it has one.
+    pub fn check(&self, model: Option<&Path>, time_limit: Duration) -> Option<Launch> {
+        let check = self.manifest.check.as_ref()?;
+        let mut args: Vec<OsString> = check.args.iter().map(OsString::from).collect();
+        if let Some(model) = model {
+            let value = |name: &str| (name == "model").then(|| model.as_os_str().to_owned());
+            args.extend(check.model.iter().map(|template| expand(template, value)));
+        }
+        Some(self.launch(args, time_limit))
+    }
+
+    fn launch(&self, mut args: Vec<OsString>, time_limit: Duration) -> Launch {
+        args.extend(self.overlay_args());
+        Launch { args, env: self.env.clone(), time_limit, ..Launch::new(&self.binary) }
+    }
+
+    fn overlay_args(&self) -> Vec<OsString> {
+        let (Some(overlay), Some(how)) = (&self.overlay, &self.manifest.overlay) else { return Vec::new() };
+        match overlay {
+            OverlayValue::Set { key, value } => {
+                let fill = |name: &str| match name {
+                    "key" => Some(key.into()),
+                    "value" => Some(value.into()),
+                    _ => None,
+                };
+                how.set.iter().map(|template| expand(template, fill)).collect()
+            }
+            OverlayValue::File(file) => {
+                let fill = |name: &str| (name == "file").then(|| file.clone().into_os_string());
+                how.file.iter().map(|template| expand(template, fill)).collect()
+            }
+        }
+    }
+
+    /// The overlay as a flag of a record: `("overlay.fault.slow", "0.03")`.
+    pub fn overlay_flag(&self) -> Option<(String, String)> {
+        Some(match self.overlay.as_ref()? {
+            OverlayValue::Set { key, value } => (format!("overlay.{key}"), value.clone()),
+            OverlayValue::File(file) => ("overlay.file".to_owned(), file.to_string_lossy().into_owned()),
+        })
+    }
+
+    fn ask_version(&self, stop: &Stop) -> Result<String, SubjectError> {
+        let fail = |problem: String| SubjectError::Version { program: self.binary.clone(), problem };
+        let args = self.manifest.version.iter().map(OsString::from).collect();
+        let launch = Launch {
+            args,
+            env: self.env.clone(),
+            time_limit: Duration::from_secs(20),
+            output_cap: 64 << 10,
+            ..Launch::new(&self.binary)
+        };
+        let done = launch.run(stop).map_err(|e: ChildError| fail(e.source.to_string()))?;
+        if done.exit.code != Some(0) {
+            return Err(fail(format!("{}: {}", describe(&done.exit), done.stderr.tail(2))));
+        }
+        let texts = [done.stdout.text(), done.stderr.text()];
+        let line = texts.iter().flat_map(|t| t.lines()).map(str::trim).find(|line| !line.is_empty());
+        line.map(str::to_owned).ok_or_else(|| fail("it printed nothing".into()))
+    }
+}
+
+/// How a process ended, in words.
+pub fn describe(exit: &crate::record::Exit) -> String {
+    match (exit.timeout, exit.code, exit.signal) {
+        (true, ..) => "stopped at its time limit".to_owned(),
+        (_, Some(code), _) => format!("exit code {code}"),
+        (_, _, Some(signal)) => format!("ended by signal {signal}"),
+        _ => "ended".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,142 @@
+use super::*;
+use crate::record::TestShape;
+
+const LLAMA: &str = r#"{"build_commit": "pypi-sdist", "build_number": 11434, "backends": "CPU", "model_filename": "/m/\ufffff.gguf", "n_threads": 2, "type_k": "f16", "type_v": "f16", "flash_attn": 1, "repack": true, "n_prompt": 64, "n_gen": 0, "n_depth": 0, "test_time": "2026-11-30T10:02:00Z", "avg_ns": 226312689, "stddev_ns": 646715, "avg_ts": 282.79, "stddev_ts": 0.8, "samples_ns": [ 225855392, 226769986 ],"samples_ts": [ 283.367, 282.224 ]}"#;
+
+fn ask() -> Ask {
+    let test = TestShape { n_prompt: 64, n_gen: 0, n_depth: 0 };
+    Ask { model: PathBuf::from("/m/x.gguf"), test, reps: 2, threads: 2 }
+}
+
+fn judge(text: &str, ask: &Ask) -> Result<(), String> {
+    let registry = Registry::builtin().unwrap();
+    let manifest = registry.get("llama.cpp").unwrap();
+    let result = read_output(OutputKind::LlamaBench, text.as_bytes())?;
+    sanity(
+        &result,
+        &SanityContext { manifest, ask, wall_gbps: Some(10.0), bytes_per_token: Some(90_000_000) },
+    )
+}
+
+#[test]
+fn a_real_line_of_llama_bench_is_read_and_believed() {
+    judge(LLAMA, &ask()).unwrap();
+    let result = read_output(OutputKind::LlamaBench, format!("{LLAMA}\n\n").as_bytes()).unwrap();
+    assert_eq!(result.samples_ns, [225_855_392, 226_769_986]);
+    assert!((result.rates()[0] - 283.367).abs() < 0.001);
+    assert_eq!(result.flags["flash_attn"], 1);
+    assert!(!result.flags.contains_key("samples_ns") && !result.flags.contains_key("model_filename"));
+}
+
+#[test]
+fn every_lie_is_found() {
+    for (from, to, expect) in [
+        ("\"n_prompt\": 64", "\"n_prompt\": 63", "asked for"),
+        ("\"n_depth\": 0", "\"n_depth\": 4096", "asked for"),
+        ("[ 225855392, 226769986 ]", "[ 225855392 ]", "1 times and 2 rates"),
+        ("[ 225855392, 226769986 ]", "[ 0, 226769986 ]", "no time"),
+        ("283.367", "4008080.0", "do not follow"),
+        ("\"backends\": \"CPU\"", "\"backends\": \"CUDA\"", "`backends` is CUDA, must be CPU"),
+        ("\"n_threads\": 2", "\"n_threads\": 1", "`n_threads` is 1, must be 2"),
+        ("\"flash_attn\": 1,", "", "does not state `flash_attn`"),
+        ("\"samples_ts\"", "\"samples_tps\"", "samples_ts"),
+        ("282.224", "nan", "not a JSON object"),
+        ("282.224", "inf", "not a JSON object"),
+        ("226769986 ]", "2.5 ]", "samples_ns"),
+    ] {
+        let bad = LLAMA.replacen(from, to, 1);
+        assert_ne!(bad, LLAMA, "{from}");
+        let problem = judge(&bad, &ask()).unwrap_err();
+        assert!(problem.contains(expect), "{from} -> {to}: {problem}");
+    }
+    assert!(judge("", &ask()).unwrap_err().contains("no result"));
+    assert!(judge(&format!("{LLAMA}\n{LLAMA}"), &ask()).unwrap_err().contains("more than the one"));
+    assert!(judge("Illegal instruction", &ask()).unwrap_err().contains("line 1"));
+}
+
+#[test]
+fn a_decode_rate_above_the_wall_is_not_believed() {
+    let decode = LLAMA.replacen("\"n_prompt\": 64, \"n_gen\": 0", "\"n_prompt\": 0, \"n_gen\": 64", 1);
+    let mut ask = ask();
+    ask.test = TestShape { n_prompt: 0, n_gen: 64, n_depth: 0 };
+    let problem = judge(&decode, &ask).unwrap_err();
+    assert!(problem.contains("above the wall"), "{problem}");
+}
+
+#[test]
+fn overlays_parse_with_their_short_forms() {
+    let set = |key: &str, value: &str| OverlayValue::Set { key: key.to_owned(), value: value.to_owned() };
+    assert_eq!(parse_overlay("slow=3%").unwrap(), set("fault.slow", "0.03"));
+    assert_eq!(parse_overlay("slow=0.05").unwrap(), set("fault.slow", "0.05"));
+    assert_eq!(parse_overlay("wrong=matmul").unwrap(), set("fault.wrong", "matmul"));
+    assert_eq!(parse_overlay("dispatch=default").unwrap(), set("engine.dispatch", "default"));
+    assert_eq!(parse_overlay("engine.threads=1").unwrap(), set("engine.threads", "1"));
+    for bad in ["slow=", "=3", "slow=x%", "slow=nan%", "nowhere.toml"] {
+        assert!(parse_overlay(bad).is_err(), "{bad}");
+    }
+}
+
+/// A finder whose `self` and `llama-bench` are the given scripts.
+fn finder(dir: &Path, scripts: &[(&str, &str)]) -> Finder {
+    for (name, text) in scripts {
+        crate::testing::script(&dir.join(name), text);
+    }
+    Finder {
+        self_exe: dir.join("memra"),
+        env: [("HOME".into(), "/h".into()), ("SECRET".into(), "x".into())].into(),
+        path: vec![dir.join("bin")],
+        explicit: BTreeMap::new(),
+        install_dirs: vec![dir.join("installed")],
+        manifests: Registry::builtin().unwrap(),
+    }
+}
+
+#[test]
+fn subjects_resolve_to_launches() {
+    let dir = tempfile::tempdir().unwrap();
+    let finder = finder(dir.path(), &[("memra", "echo; echo memra 9.9"), ("bin/llama-bench", "echo v1 >&2")]);
+    let stop = Stop::new();
+    let me = finder.resolve("self", &stop).unwrap();
+    assert_eq!((me.version.as_str(), me.is_rival()), ("memra 9.9", false));
+    assert_eq!(me.env, [("HOME".into(), "/h".into())].into());
+    let slow = finder.resolve("config:slow=3%", &stop).unwrap();
+    let argv = slow.bench(&ask(), Duration::from_secs(1)).argv();
+    assert_eq!(argv[1..3], ["bench", "/m/x.gguf"]);
+    assert_eq!(argv[argv.len() - 2..], ["--set", "fault.slow=0.03"]);
+    assert_eq!(slow.overlay_flag(), Some(("overlay.fault.slow".into(), "0.03".into())));
+    let argv = slow.check(Some(Path::new("m.gguf")), Duration::from_secs(1)).unwrap().argv();
+    assert_eq!(argv[1..], ["check", "--json", "--model", "m.gguf", "--set", "fault.slow=0.03"]);
+    let other = finder.resolve(dir.path().join("memra").to_str().unwrap(), &stop).unwrap();
+    assert!(me.is_identical_to(&other) && !me.is_identical_to(&slow));
+    let rival = finder.resolve("llama.cpp", &stop).unwrap();
+    assert!(rival.is_rival() && rival.version == "v1" && rival.check(None, Duration::ZERO).is_none());
+}
+
+#[test]
+fn engines_are_found_where_the_caller_says_and_errors_say_where_they_were_sought() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut finder = finder(dir.path(), &[("memra", "echo memra"), ("other/llama-bench", "echo explicit")]);
+    let stop = Stop::new();
+    let error = finder.resolve("llama.cpp", &stop).unwrap_err();
+    assert_eq!(error.code(), Code::CompetitorFailed);
+    assert!(error.to_string().contains("install folder"), "{error}");
+    finder.explicit.insert("llama.cpp".into(), dir.path().join("other"));
+    assert_eq!(finder.resolve("llama.cpp", &stop).unwrap().version, "explicit");
+    finder.explicit.insert("llama.cpp".into(), dir.path().join("nowhere"));
+    assert!(finder.resolve("llama.cpp", &stop).is_err(), "a wrong configured path must not fall back");
+    finder.explicit.clear();
+    std::fs::rename(dir.path().join("other"), dir.path().join("installed")).unwrap();
+    assert_eq!(finder.resolve("llama.cpp", &stop).unwrap().version, "explicit");
+    let error = finder.resolve("llama-cpp", &stop).unwrap_err();
+    assert_eq!(error.code(), Code::Usage);
+    assert!(error.to_string().contains("one of: llama.cpp, memra"), "{error}");
+}
+
+#[test]
+fn an_engine_that_dies_on_its_version_is_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let finder = finder(dir.path(), &[("memra", "kill -ILL $$"), ("bin/llama-bench", "exit 0")]);
+    let error = finder.resolve("self", &Stop::new()).unwrap_err().to_string();
+    assert!(error.contains("signal 4"), "{error}");
+    assert!(finder.resolve("llama.cpp", &Stop::new()).unwrap_err().to_string().contains("printed nothing"));
+}
