@@ -1,13 +1,18 @@
-//! The tokenizer itself.
+//! The tokenizer: special tokens, then words, then merges.
 
 use crate::{BpeSpec, Detokenizer, TokenizerError};
+use crate::{
+    bpe::Merges, bpe::Scratch, pretokenize::Pre, special::Finder, special::Part, vocab::Kind, vocab::Vocab,
+};
+use std::{collections::HashMap, sync::Arc};
 
 /// How to encode a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EncodeOptions {
     /// Put the model's bos and eos around the text, where the model wants them.
     pub add_special: bool,
-    /// Read the names of control tokens (`<|im_end|>`) in the text as those tokens. Leave it off for anything a user wrote.
+    /// Read the names of control tokens in the text (`<|im_end|>`) as those tokens. Leave it off for anything that a
+    /// user wrote.
     pub parse_special: bool,
 }
 
@@ -20,61 +25,186 @@ pub enum Specials {
     Skip,
 }
 
-/// A tokenizer; cloning it is cheap.
+/// A byte-level BPE tokenizer. Cloning is cheap.
 #[derive(Clone, Debug)]
-pub struct Tokenizer {}
+pub struct Tokenizer {
+    inner: Arc<Inner>,
+    vocab: Arc<Vocab>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    pre: Pre,
+    merges: Merges,
+    /// Tokens found in any text.
+    user_defined: Finder,
+    /// Those and control tokens.
+    all_special: Finder,
+    bos: Option<u32>,
+    eos: Option<u32>,
+    pad: Option<u32>,
+    add_bos: bool,
+    add_eos: bool,
+    /// In increasing order.
+    end_of_generation: Vec<u32>,
+}
+
+/// Control tokens with which models end a turn, by name: they end generation beside `eos`.
+const END_OF_TURN: [&str; 14] = [
+    "<|eot_id|>",
+    "<|im_end|>",
+    "<|end|>",
+    "<|return|>",
+    "<|call|>",
+    "<end_of_turn>",
+    "<|endoftext|>",
+    "<|eom_id|>",
+    "<EOT>",
+    "_<EOT>",
+    "<|end_of_text|>",
+    "<end_of_utterance>",
+    "<｜end▁of▁sentence｜>",
+    "</s>",
+];
 
 impl Tokenizer {
     /// Builds the tokenizer that `spec` describes.
     ///
     /// # Errors
     /// The first value that makes no sense, see [`TokenizerError`].
-    pub fn from_spec(_spec: BpeSpec) -> Result<Tokenizer, TokenizerError> {
-        todo!()
+    pub fn from_spec(spec: BpeSpec) -> Result<Tokenizer, TokenizerError> {
+        let pre = check(&spec)?;
+        let ids: HashMap<&str, u32> = spec.tokens.iter().map(String::as_str).zip(0..).collect();
+        let merges = Merges::new(&spec, &ids)?;
+        let vocab = Vocab::new(spec.tokens, &spec.token_types)?;
+        let named = |wanted: fn(Kind) -> bool| {
+            Finder::new(vocab.iter().filter(|(_, _, kind)| wanted(*kind)).map(|(name, id, _)| (name, id)))
+        };
+        let ends =
+            vocab.iter().filter(|(name, _, kind)| *kind == Kind::Control && END_OF_TURN.contains(name));
+        let mut end_of_generation: Vec<u32> = ends.map(|(_, id, _)| id).chain(spec.eos).collect();
+        end_of_generation.sort_unstable();
+        let inner = Inner {
+            pre,
+            merges,
+            user_defined: named(|kind| kind == Kind::UserDefined),
+            all_special: named(|kind| matches!(kind, Kind::UserDefined | Kind::Control | Kind::Unknown)),
+            bos: spec.bos,
+            eos: spec.eos,
+            pad: spec.pad,
+            add_bos: spec.add_bos,
+            add_eos: spec.add_eos,
+            end_of_generation,
+        };
+        Ok(Tokenizer { inner: Arc::new(inner), vocab: Arc::new(vocab) })
     }
 
-    /// Token ids of `text`.
-    pub fn encode(&self, _text: &str, _options: EncodeOptions) -> Vec<u32> {
-        todo!()
+    /// Token ids of `text`. User-defined tokens are found in any text, control tokens only with `parse_special`.
+    ///
+    /// A byte for which the vocabulary has no token (as rare control characters in some vocabularies) yields no id.
+    pub fn encode(&self, text: &str, options: EncodeOptions) -> Vec<u32> {
+        let inner = &*self.inner;
+        let mut ids = Vec::with_capacity(text.len() / 4 + 2);
+        let mut scratch = Scratch::default();
+        if options.add_special && inner.add_bos {
+            ids.extend(inner.bos);
+        }
+        let finder = if options.parse_special { &inner.all_special } else { &inner.user_defined };
+        finder.split(text, |part| match part {
+            Part::Token(id) => ids.push(id),
+            Part::Text(text) => {
+                inner.pre.split(text, |word| inner.merges.encode(word.as_bytes(), &mut scratch, &mut ids));
+            }
+        });
+        if options.add_special && inner.add_eos {
+            ids.extend(inner.eos);
+        }
+        ids
     }
 
-    /// Text of `ids`, bytes that are not UTF-8 replaced by U+FFFD.
-    pub fn decode(&self, _ids: &[u32], _specials: Specials) -> String {
-        todo!()
+    /// Text of `ids`. Lossy: bytes that are not UTF-8 become U+FFFD, ids outside the vocabulary nothing.
+    pub fn decode(&self, ids: &[u32], specials: Specials) -> String {
+        let mut text = String::new();
+        let mut detokenizer = self.detokenizer(specials);
+        for &id in ids {
+            text.push_str(detokenizer.push(id));
+        }
+        text.push_str(detokenizer.finish());
+        text
     }
 
-    /// A streaming decoder.
-    pub fn detokenizer(&self, _specials: Specials) -> Detokenizer {
-        todo!()
+    /// A decoder for a stream of ids.
+    pub fn detokenizer(&self, specials: Specials) -> Detokenizer {
+        Detokenizer::new(Arc::clone(&self.vocab), specials)
     }
 
-    /// Bytes of a token as they stand in text; empty for an id outside the vocabulary.
-    pub fn token_bytes(&self, _id: u32) -> &[u8] {
-        todo!()
+    /// Bytes of a token as they stand in text (a control token's are its name); empty for an id outside the vocabulary.
+    pub fn token_bytes(&self, id: u32) -> &[u8] {
+        self.vocab.bytes(id)
     }
 
-    /// The id of a token by its vocabulary entry (`<|im_end|>`; ordinary tokens in the byte alphabet).
-    pub fn token_id(&self, _token: &str) -> Option<u32> {
-        todo!()
+    /// The id of a token by its vocabulary entry: `<|im_end|>`, `Ġthe`. Searches the whole vocabulary.
+    pub fn token_id(&self, token: &str) -> Option<u32> {
+        self.vocab.iter().rfind(|(name, _, _)| *name == token).map(|(_, id, _)| id)
     }
 
     /// Number of tokens.
     pub fn vocab_size(&self) -> usize {
-        todo!()
+        self.vocab.len()
     }
 
     /// Beginning of sequence.
     pub fn bos(&self) -> Option<u32> {
-        todo!()
+        self.inner.bos
     }
 
     /// End of sequence.
     pub fn eos(&self) -> Option<u32> {
-        todo!()
+        self.inner.eos
     }
 
-    /// Whether a model that emits this token has ended its turn.
-    pub fn is_end_of_generation(&self, _id: u32) -> bool {
-        todo!()
+    /// Padding.
+    pub fn pad(&self) -> Option<u32> {
+        self.inner.pad
     }
+
+    /// Whether a token is a control token rather than text.
+    pub fn is_special(&self, id: u32) -> bool {
+        self.vocab.is_special(id)
+    }
+
+    /// Tokens with which a model ends its turn, in increasing order: eos, and control tokens with a name in common use
+    /// for it.
+    pub fn end_of_generation(&self) -> &[u32] {
+        &self.inner.end_of_generation
+    }
+}
+
+/// Checks all of `spec` but its merges and the values of its token types.
+fn check(spec: &BpeSpec) -> Result<Pre, TokenizerError> {
+    if spec.model != "gpt2" {
+        return Err(TokenizerError::Model { found: spec.model.clone() });
+    }
+    let pre = Pre::from_name(&spec.pre).ok_or_else(|| TokenizerError::Pre {
+        found: spec.pre.clone(),
+        supported: Pre::names().collect::<Vec<_>>().join(", "),
+    })?;
+    let count = spec.tokens.len();
+    // The last 32-bit number is kept free, as a mark for no token.
+    let tokens = u32::try_from(count).ok().filter(|&n| n != 0 && n != u32::MAX);
+    let tokens = tokens.ok_or(TokenizerError::VocabularySize { tokens: count })?;
+    if !spec.token_types.is_empty() && spec.token_types.len() != count {
+        return Err(TokenizerError::TokenTypes { types: spec.token_types.len(), tokens: count });
+    }
+    for (which, id) in [("bos", spec.bos), ("eos", spec.eos), ("unk", spec.unk), ("pad", spec.pad)] {
+        if let Some(id) = id.filter(|&id| id >= tokens) {
+            return Err(TokenizerError::SpecialId { which, id, tokens });
+        }
+    }
+    for (which, add, id) in [("bos", spec.add_bos, spec.bos), ("eos", spec.add_eos, spec.eos)] {
+        if add && id.is_none() {
+            return Err(TokenizerError::NoSpecial { which });
+        }
+    }
+    Ok(pre)
 }

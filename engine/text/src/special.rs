@@ -1,0 +1,95 @@
+//! Finding special tokens in text: at each place the longest one that begins there, from left to right.
+
+/// A set of tokens to be found in text by their names.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Finder {
+    /// Names and ids, ordered by name.
+    tokens: Vec<(String, u32)>,
+    /// Whether a name begins with this byte.
+    begins: Vec<bool>,
+}
+
+/// A part of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part<'t> {
+    /// Ordinary text, not empty.
+    Text(&'t str),
+    /// A special token.
+    Token(u32),
+}
+
+impl Finder {
+    /// A finder of these tokens; empty names are ignored, and of equal names the last rules.
+    pub(crate) fn new<'a>(tokens: impl Iterator<Item = (&'a str, u32)>) -> Finder {
+        let mut tokens: Vec<_> =
+            tokens.filter(|(name, _)| !name.is_empty()).map(|(n, id)| (n.to_owned(), id)).collect();
+        tokens.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)));
+        tokens.dedup_by(|b, a| a.0 == b.0);
+        let mut begins = vec![false; 256];
+        tokens.iter().for_each(|(name, _)| begins[usize::from(name.as_bytes()[0])] = true);
+        Finder { tokens, begins }
+    }
+
+    /// The longest token that `text` begins with.
+    fn longest(&self, text: &[u8]) -> Option<&(String, u32)> {
+        let mut best = None;
+        let mut candidates = self.tokens.as_slice();
+        // After `depth` rounds the candidates are the names that agree with the text in so many bytes, shortest first.
+        for (depth, byte) in text.iter().enumerate() {
+            let at = |(name, _): &(String, u32)| name.as_bytes().get(depth).copied();
+            let from = candidates.partition_point(|token| at(token) < Some(*byte));
+            let len = candidates[from..].partition_point(|token| at(token) == Some(*byte));
+            candidates = &candidates[from..from + len];
+            match candidates.first() {
+                None => break,
+                Some(token) if token.0.len() == depth + 1 => best = Some(token),
+                Some(_) => {}
+            }
+        }
+        best
+    }
+
+    /// Cuts `text` into special tokens and what lies between them.
+    pub(crate) fn split<'t>(&self, text: &'t str, mut each: impl FnMut(Part<'t>)) {
+        let bytes = text.as_bytes();
+        let (mut from, mut at) = (0, 0);
+        while at < bytes.len() {
+            let found = if self.begins[usize::from(bytes[at])] { self.longest(&bytes[at..]) } else { None };
+            let Some((name, id)) = found else {
+                at += 1;
+                continue;
+            };
+            if from < at {
+                each(Part::Text(&text[from..at]));
+            }
+            each(Part::Token(*id));
+            at += name.len();
+            from = at;
+        }
+        if from < text.len() {
+            each(Part::Text(&text[from..]));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn longest_match_from_left_to_right() {
+        let names = ["<a>", "<a>b", "<ab>", "é", "", "<a>"];
+        let finder = Finder::new(names.iter().zip(0..).map(|(name, id)| (*name, id)));
+        let split = |text: &'static str| {
+            let mut parts = Vec::new();
+            finder.split(text, |part| parts.push(part));
+            parts
+        };
+        use Part::{Text, Token};
+        assert_eq!(split("x<a>y"), [Text("x"), Token(5), Text("y")]);
+        assert_eq!(split("<a>b<a><a"), [Token(1), Token(5), Text("<a")]);
+        assert_eq!(split("<ab<ab>"), [Text("<ab"), Token(2)]);
+        assert_eq!(split("日é語"), [Text("日"), Token(3), Text("語")]);
+        assert_eq!(split(""), []);
+    }
+}

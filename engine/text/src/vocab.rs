@@ -1,0 +1,89 @@
+//! The vocabulary: names, kinds and bytes of tokens.
+
+use crate::{TokenizerError, alphabet};
+
+/// What a token is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Text, written in the byte alphabet.
+    Normal,
+    /// Stands for text that has no token; found in text only on request, like `Control`.
+    Unknown,
+    /// Structure of a conversation or document.
+    Control,
+    /// Text that is always one token.
+    UserDefined,
+    /// A hole in the vocabulary.
+    Unused,
+}
+
+impl Kind {
+    fn from_gguf(id: u32, token: &str, found: i32) -> Result<Kind, TokenizerError> {
+        Ok(match found {
+            1 => Kind::Normal,
+            2 => Kind::Unknown,
+            3 => Kind::Control,
+            4 => Kind::UserDefined,
+            // Undefined, unused, and single bytes, which byte-level vocabularies write as normal tokens.
+            0 | 5 | 6 => Kind::Unused,
+            _ => return Err(TokenizerError::TokenType { id, token: token.to_owned(), found }),
+        })
+    }
+}
+
+/// Tokens by id.
+#[derive(Clone, Debug)]
+pub(crate) struct Vocab {
+    tokens: Vec<String>,
+    kinds: Vec<Kind>,
+    /// The tokens' bytes, one after another.
+    bytes: Vec<u8>,
+    /// Where each token's bytes begin; one more entry ends the last.
+    starts: Vec<usize>,
+}
+
+impl Vocab {
+    pub(crate) fn new(tokens: Vec<String>, types: &[i32]) -> Result<Vocab, TokenizerError> {
+        let mut kinds = Vec::with_capacity(tokens.len());
+        let (mut bytes, mut starts) = (Vec::new(), vec![0]);
+        for ((id, token), kind) in
+            (0..).zip(&tokens).zip(types.iter().map(Some).chain(std::iter::repeat(None)))
+        {
+            let kind = kind.map_or(Ok(Kind::Normal), |&found| Kind::from_gguf(id, token, found))?;
+            match kind {
+                Kind::Normal => alphabet::push_bytes(token, &mut bytes),
+                Kind::Unknown | Kind::Control | Kind::UserDefined => {
+                    bytes.extend_from_slice(token.as_bytes())
+                }
+                Kind::Unused => {}
+            }
+            kinds.push(kind);
+            starts.push(bytes.len());
+        }
+        Ok(Vocab { tokens, kinds, bytes, starts })
+    }
+
+    /// Number of tokens.
+    pub(crate) fn len(&self) -> usize {
+        self.tokens.len()
+    }
+
+    /// Names, ids and kinds in order of id.
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = (&str, u32, Kind)> + ExactSizeIterator {
+        (0..self.tokens.len()).map(|i| (self.tokens[i].as_str(), i as u32, self.kinds[i]))
+    }
+
+    /// Bytes of a token as they stand in text; empty outside the vocabulary.
+    pub(crate) fn bytes(&self, id: u32) -> &[u8] {
+        let id = id as usize;
+        match (self.starts.get(id), self.starts.get(id + 1)) {
+            (Some(&from), Some(&to)) => &self.bytes[from..to],
+            _ => &[],
+        }
+    }
+
+    /// Whether a token is not text.
+    pub(crate) fn is_special(&self, id: u32) -> bool {
+        matches!(self.kinds.get(id as usize), Some(Kind::Control | Kind::Unknown))
+    }
+}
