@@ -1,5 +1,6 @@
 //! The dispatch table: which configuration runs for which kernel key, and the evidence for it.
 
+use crate::family::Family;
 use crate::{KernelKey, space::Config};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -109,7 +110,9 @@ impl Table {
         let mut sorted = self.clone();
         sorted.entries.sort_by(|a, b| a.key.cmp(&b.key));
         let body = toml::to_string(&sorted).unwrap_or_default();
-        format!("# Written by `memra sweep`; do not edit. Winners for one device class, with their evidence.\n{body}")
+        format!(
+            "# Written by `memra sweep`; do not edit. Winners for one device class, with their evidence.\n{body}"
+        )
     }
 
     /// Puts `entry` in place of the one with the same key, if any.
@@ -135,4 +138,77 @@ impl fmt::Display for Origin {
             Origin::Default { reason } => write!(f, "default ({reason})"),
         }
     }
+}
+
+/// Chooses configurations: the first table with a usable entry rules, else the family's default.
+#[derive(Clone, Debug)]
+pub struct Dispatcher {
+    /// (name, table) in order of priority.
+    tables: Vec<(String, Table)>,
+    threads: usize,
+}
+
+impl Dispatcher {
+    /// A dispatcher for a pool of `threads` threads that asks `tables`, given with their names in order of priority.
+    pub fn new(tables: Vec<(String, Table)>, threads: usize) -> Self {
+        Dispatcher { tables, threads: threads.max(1) }
+    }
+
+    /// A dispatcher that asks the user's table, if any, then the tables embedded in this binary for `device_class`.
+    ///
+    /// # Errors
+    /// When an embedded table cannot be read.
+    pub fn with_embedded(
+        user: Option<(String, Table)>,
+        device_class: &str,
+        threads: usize,
+    ) -> Result<Self, TableError> {
+        let mut tables: Vec<_> = user.into_iter().collect();
+        for (name, table) in embedded()? {
+            if table.device_class == device_class {
+                tables.push((format!("embedded:{name}"), table));
+            }
+        }
+        Ok(Dispatcher::new(tables, threads))
+    }
+
+    /// A dispatcher with no tables: the defaults alone.
+    pub fn defaults(threads: usize) -> Self {
+        Dispatcher::new(Vec::new(), threads)
+    }
+
+    /// Threads of the pool it chooses for.
+    pub fn threads(&self) -> usize {
+        self.threads
+    }
+
+    /// The configuration that runs `family` at `key`, and where it came from.
+    pub fn choose(&self, family: &dyn Family, key: &KernelKey) -> Choice {
+        let mut reason = "no entry".to_owned();
+        for (name, table) in &self.tables {
+            let Some(entry) = table.find(key) else { continue };
+            let feasible = family.space(key, self.threads).validate(&entry.config);
+            if entry.source_hash != family.source_hash() {
+                reason = format!("{name}: source changed");
+            } else if let Err(why) = feasible {
+                reason = format!("{name}: not feasible: {why}");
+            } else {
+                return Choice {
+                    config: entry.config.clone(),
+                    origin: Origin::Table { table: name.clone() },
+                };
+            }
+        }
+        let config = family.default_config(key, self.threads);
+        Choice { config, origin: Origin::Default { reason } }
+    }
+}
+
+/// The tables committed under `tune-data/dispatch/` when this binary was built, with their file names.
+///
+/// # Errors
+/// When one of them cannot be read.
+pub fn embedded() -> Result<Vec<(&'static str, Table)>, TableError> {
+    const FILES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/embedded_tables.rs"));
+    FILES.iter().map(|(name, text)| Ok((*name, Table::parse(name, text)?))).collect()
 }

@@ -3,13 +3,26 @@
 //! Nothing here knows of models or files. Tensors are row-major; `n` counts output features (weight rows), `k` input
 //! features (weight columns), `m` activation rows (tokens).
 
+pub mod activation;
+pub mod attention;
+pub mod check;
 pub mod cpu;
 pub mod dispatch;
 mod dtype;
+pub mod elementwise;
+pub mod embed;
+mod error;
+pub mod family;
+pub mod fault;
 mod key;
+pub mod math;
 pub mod matmul;
+pub mod norm;
 pub mod quant;
+pub mod rope;
 pub mod space;
+pub mod testdata;
 
 pub use dtype::{DType, RowError};
+pub use error::ShapeError;
 pub use key::{Cost, KernelKey, NumericClass, NumericPath};

@@ -76,12 +76,17 @@ impl Space {
     /// The parameter or constraint that refuses it.
     pub fn validate(&self, config: &Config) -> Result<(), String> {
         for param in &self.params {
-            let value = config.get(param.name).ok_or_else(|| format!("parameter `{}` is missing", param.name))?;
+            let value =
+                config.get(param.name).ok_or_else(|| format!("parameter `{}` is missing", param.name))?;
             if !param.values.contains(&value) {
-                return Err(format!("parameter `{}` cannot be {value}; values: {:?}", param.name, param.values));
+                return Err(format!(
+                    "parameter `{}` cannot be {value}; values: {:?}",
+                    param.name, param.values
+                ));
             }
         }
-        if let Some(name) = config.0.keys().find(|name| !self.params.iter().any(|p| p.name == name.as_str())) {
+        if let Some(name) = config.0.keys().find(|name| !self.params.iter().any(|p| p.name == name.as_str()))
+        {
             return Err(format!("parameter `{name}` is not part of this space"));
         }
         (self.constraint)(config)

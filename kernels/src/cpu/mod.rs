@@ -1,10 +1,14 @@
 //! What every CPU kernel shares: instruction-set detection and the thread pool.
 
+mod aligned;
 mod device;
+mod multiversion;
 mod pool;
 pub mod stream;
 
+pub(crate) use aligned::AlignedBytes;
 pub use device::{cpu_name, device_class, physical_cores};
+pub(crate) use multiversion::multiversion;
 pub use pool::Pool;
 
 use serde::Serialize;

@@ -75,7 +75,10 @@ impl Pool {
         let workers: Vec<_> = (0..extra)
             .map_while(|i| {
                 let shared = Arc::clone(&shared);
-                std::thread::Builder::new().name(format!("memra-{}", i + 1)).spawn(move || work(&shared, i)).ok()
+                std::thread::Builder::new()
+                    .name(format!("memra-{}", i + 1))
+                    .spawn(move || work(&shared, i))
+                    .ok()
             })
             .collect();
         let threads = workers.iter().map(|w| w.thread().clone()).collect();
@@ -142,8 +145,36 @@ impl Pool {
             let start = index * chunk;
             // SAFETY: chunks of distinct indices do not overlap, lie within `out`, which is borrowed mutably for the
             // length of the call, and each index is handed out once.
-            let part = unsafe { std::slice::from_raw_parts_mut(base.get().add(start), chunk.min(len - start)) };
+            let part =
+                unsafe { std::slice::from_raw_parts_mut(base.get().add(start), chunk.min(len - start)) };
             task(index, part);
+        });
+    }
+
+    /// [`Pool::chunks_mut`] with `each` values of scratch of its own for every thread: `task(chunk index, chunk,
+    /// scratch)`. Fewer threads run where `scratch` is too short for all.
+    pub fn chunks_with_scratch<T: Send, S: Send>(
+        &self,
+        threads: usize,
+        out: &mut [T],
+        chunk: usize,
+        scratch: &mut [S],
+        each: usize,
+        task: &(dyn Fn(usize, &mut [T], &mut [S]) + Sync),
+    ) {
+        let (len, chunk) = (out.len(), chunk.max(1));
+        let threads = threads.min(scratch.len().checked_div(each).unwrap_or(threads)).max(1);
+        let each = each.min(scratch.len() / threads);
+        let (base, scratch) = (Base(out.as_mut_ptr()), Base(scratch.as_mut_ptr()));
+        self.run(threads, len.div_ceil(chunk), &|index, thread| {
+            let start = index * chunk;
+            // SAFETY: as in `chunks_mut`.
+            let part =
+                unsafe { std::slice::from_raw_parts_mut(base.get().add(start), chunk.min(len - start)) };
+            // SAFETY: `thread < threads`, so the part lies within `scratch`, which is borrowed mutably for the length of
+            // the call, and no two concurrent tasks share a thread number.
+            let own = unsafe { std::slice::from_raw_parts_mut(scratch.get().add(thread * each), each) };
+            task(index, part, own);
         });
     }
 }

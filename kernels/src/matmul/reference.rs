@@ -1,0 +1,93 @@
+//! What a matrix product means: a scalar version with the exact order of operations, and one in f64.
+
+use super::{Activations, Q8Rows, Weights};
+use crate::quant::GROUP;
+
+/// The product with the reduction order of the family, one output at a time: bit for bit what every version gives.
+///
+/// `blocks` limits the columns to the first so many groups of 32. Sizes must agree.
+pub(super) fn ordered(w: &Weights<'_>, x: &Activations<'_>, blocks: usize, out: &mut [f32]) {
+    let (n, k) = (w.n(), w.k());
+    let mut row = vec![0f32; k];
+    for o in 0..n {
+        // The size was checked by the caller.
+        let _ = w.row_decode(o, &mut row);
+        for t in 0..x.rows() {
+            out[t * n + o] = match x {
+                Activations::F32 { x, .. } => dot_f32(&row, &x[t * k..][..k], blocks),
+                Activations::Q8(x) if w.dtype().is_quantised() => dot_q8(w, o, x, t, blocks),
+                Activations::Q8(x) => dot_float_q8(&row, x, t, blocks),
+            };
+        }
+    }
+}
+
+/// Each group of 32 is summed by fused multiply-add in increasing k; the group sums are added in order.
+fn dot_f32(w: &[f32], x: &[f32], blocks: usize) -> f32 {
+    let mut acc = 0f32;
+    for (w, x) in w.chunks(GROUP).zip(x.chunks(GROUP)).take(blocks) {
+        acc += w.iter().zip(x).fold(0f32, |sum, (w, x)| w.mul_add(*x, sum));
+    }
+    acc
+}
+
+/// Float weights with quantised activations: as [`dot_f32`] over the codes, each group folded with its scale.
+fn dot_float_q8(w: &[f32], x: &Q8Rows, t: usize, blocks: usize) -> f32 {
+    let mut acc = 0f32;
+    for ((w, q), meta) in w.chunks(GROUP).zip(x.codes(t).chunks_exact(GROUP)).zip(x.meta(t)).take(blocks) {
+        let sum = w.iter().zip(q).fold(0f32, |sum, (w, q)| w.mul_add(f32::from(*q), sum));
+        acc = meta.scale.mul_add(sum, acc);
+    }
+    acc
+}
+
+fn dot_q8(w: &Weights<'_>, row: usize, x: &Q8Rows, t: usize, blocks: usize) -> f32 {
+    let halved = w.dtype() == crate::DType::Q6_K;
+    let mut acc = 0f32;
+    for (group, (q, meta)) in x.codes(t).chunks_exact(GROUP).zip(x.meta(t)).enumerate().take(blocks) {
+        let codes = w.codes(row, group);
+        let sum = |range: std::ops::Range<usize>| -> i32 {
+            range.map(|i| i32::from(codes.q[i]) * i32::from(q[i])).sum()
+        };
+        if halved {
+            for h in 0..2 {
+                let term = codes.scale[h] * sum(16 * h..16 * h + 16) as f32;
+                acc = meta.scale.mul_add(term, acc);
+            }
+            continue;
+        }
+        let (scale, sum) = (codes.scale[0], sum(0..GROUP) as f32);
+        let term = match codes.min {
+            Some(min) => scale.mul_add(sum, min * meta.sum),
+            None => scale * sum,
+        };
+        acc = meta.scale.mul_add(term, acc);
+    }
+    acc
+}
+
+/// The product in f64, from the decoded weights and the activations as they are held, with the sum of the terms'
+/// magnitudes: `(value, magnitude)` for each output, `[rows][n]`.
+pub(super) fn exact(w: &Weights<'_>, x: &Activations<'_>) -> Vec<(f64, f64)> {
+    let (n, k, rows) = (w.n(), w.k(), x.rows());
+    let x: Vec<f64> = match x {
+        Activations::F32 { x, .. } => x.iter().map(|v| f64::from(*v)).collect(),
+        Activations::Q8(q) => (0..rows).flat_map(|t| dequantised(q, t)).collect(),
+    };
+    let mut row = vec![0f32; k];
+    let mut out = vec![(0f64, 0f64); rows * n];
+    for o in 0..n {
+        // The size is `k` by construction.
+        let _ = w.row_decode(o, &mut row);
+        for t in 0..rows {
+            let terms = row.iter().zip(&x[t * k..][..k]).map(|(w, x)| f64::from(*w) * x);
+            out[t * n + o] = terms.fold((0.0, 0.0), |(sum, size), term| (sum + term, size + term.abs()));
+        }
+    }
+    out
+}
+
+fn dequantised(q: &Q8Rows, t: usize) -> impl Iterator<Item = f64> + '_ {
+    let scale = move |i: usize| f64::from(q.meta(t)[i / GROUP].scale);
+    q.codes(t)[..q.k()].iter().enumerate().map(move |(i, code)| f64::from(*code) * scale(i))
+}

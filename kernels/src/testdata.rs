@@ -1,0 +1,78 @@
+//! Made-up inputs for checks, tuning and benches: the same from the same seed on every machine.
+
+use crate::DType;
+use crate::quant::{self, QuantError};
+
+/// A small generator (SplitMix64).
+#[derive(Clone, Debug)]
+pub struct Random(u64);
+
+impl Random {
+    /// A generator that starts at `seed`.
+    pub fn new(seed: u64) -> Self {
+        Random(seed)
+    }
+
+    /// 64 random bits.
+    pub fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// Uniform in -1..1, 24 bits.
+    pub fn uniform(&mut self) -> f32 {
+        (self.bits() >> 40) as f32 / (1u32 << 23) as f32 - 1.0
+    }
+}
+
+/// `n` rows of `k` weights, stored as `dtype`.
+///
+/// # Errors
+/// When `k` does not fill whole blocks.
+pub fn weights(random: &mut Random, dtype: DType, n: usize, k: usize) -> Result<Vec<u8>, QuantError> {
+    let values: Vec<f32> = (0..n * k).map(|_| random.uniform() * random.uniform() * 0.2).collect();
+    dtype.row_bytes(k)?;
+    quant::encode(dtype, &values)
+}
+
+/// `rows` rows of `k` activations: mostly small, some large, as after a norm.
+pub fn activations(random: &mut Random, rows: usize, k: usize) -> Vec<f32> {
+    (0..rows * k)
+        .map(|_| {
+            let v = random.uniform();
+            if random.bits() % 64 == 0 { 16.0 * v } else { v }
+        })
+        .collect()
+}
+
+/// FNV-1a over inputs.
+#[derive(Clone, Copy, Debug)]
+pub struct Hash(u64);
+
+impl Default for Hash {
+    fn default() -> Self {
+        Hash(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Hash {
+    /// Takes in bytes.
+    pub fn bytes(&mut self, bytes: &[u8]) {
+        for b in bytes {
+            self.0 = (self.0 ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+
+    /// Takes in values, by their bits.
+    pub fn floats(&mut self, values: &[f32]) {
+        values.iter().for_each(|v| self.bytes(&v.to_bits().to_le_bytes()));
+    }
+
+    /// The hash of what was taken in.
+    pub fn finish(self) -> u64 {
+        self.0
+    }
+}
