@@ -1,0 +1,339 @@
+//! The CPU executor: interprets a Program, op by op, allocating nothing per step.
+
+use super::Step;
+use crate::Error;
+use crate::cache::{KvCache, SeqState};
+use crate::model::{Model, Weight};
+use crate::program::{BufferId, BufferSpec, Extent, Op, OpKind, Program, Rope, StateSpec, Storage};
+use crate::session::{OpTime, SessionOptions};
+use memra_kernels::attention::{AttentionShape, attention};
+use memra_kernels::cpu::Pool;
+use memra_kernels::matmul::{self, Activations, MatmulConfig, Q8Rows};
+use memra_kernels::rope::{Pairing, RopeTable};
+use memra_kernels::{ShapeError, activation, elementwise, fault, norm};
+use std::mem;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+/// Values below which a row-wise op is not worth handing to other threads.
+const SERIAL: usize = 16 * 1024;
+
+/// What a kernel call comes to.
+type Outcome = Result<(), ShapeError>;
+
+/// Work on some rows of an op's result: the index of the first, and their values.
+type RowTask<'a> = dyn Fn(usize, &mut [f32]) -> Outcome + Sync + 'a;
+
+/// The same, with the same rows of an input before them.
+type PairTask<'a> = dyn Fn(&[f32], &mut [f32]) -> Outcome + Sync + 'a;
+
+/// A Program with its buffers, weights and kernel configurations.
+pub(crate) struct CpuExecutor {
+    program: Program,
+    weights: Vec<Arc<Weight>>,
+    buffers: Vec<Buffer>,
+    /// One for each op.
+    ready: Vec<Ready>,
+    scratch: Vec<f32>,
+    wrong: Option<String>,
+    times: Option<Vec<(Duration, u64)>>,
+}
+
+enum Buffer {
+    F32(Vec<f32>),
+    Q8(Q8Rows),
+}
+
+/// What an op needs that was decided before the first step.
+enum Ready {
+    Nothing,
+    Matmul(MatmulConfig),
+    Rope(Arc<RopeTable>),
+    Attention(AttentionShape),
+}
+
+impl CpuExecutor {
+    pub(crate) fn new(
+        program: Program,
+        model: &Model,
+        options: &SessionOptions,
+        threads: usize,
+    ) -> Result<Self, Error> {
+        let weights = model.resolve(&program)?;
+        let mut tables: Vec<(Rope, Arc<RopeTable>)> = Vec::new();
+        let mut ready = Vec::with_capacity(program.ops.len());
+        let mut scratch = 0;
+        for op in &program.ops {
+            ready.push(match op.kind {
+                OpKind::Matmul { .. } => Ready::Matmul(matmul_config(op, options)?),
+                OpKind::Rope { rope, .. } => {
+                    Ready::Rope(rope_table(&mut tables, op, rope, program.bucket.context)?)
+                }
+                OpKind::Attention { state, heads, scale, .. } => {
+                    let StateSpec::Kv { heads: n_kv_heads, head_dim, .. } = program.states[state.0 as usize];
+                    let shape = AttentionShape { n_heads: heads, n_kv_heads, head_dim, scale };
+                    scratch = scratch.max(shape.scratch_len(threads, program.bucket.context));
+                    Ready::Attention(shape)
+                }
+                _ => Ready::Nothing,
+            });
+        }
+        let allocate = |spec: &BufferSpec| {
+            let rows = spec.rows(&program.bucket);
+            match spec.storage {
+                Storage::F32 => Buffer::F32(vec![0.0; rows * spec.width]),
+                Storage::Q8 => Buffer::Q8(Q8Rows::with_capacity(rows, spec.width)),
+            }
+        };
+        Ok(CpuExecutor {
+            buffers: program.buffers.iter().map(allocate).collect(),
+            weights,
+            ready,
+            scratch: vec![0.0; scratch],
+            wrong: options.fault.wrong.clone(),
+            times: None,
+            program,
+        })
+    }
+
+    pub(crate) fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// Starts from zero, or stops.
+    pub(crate) fn profile(&mut self, on: bool) {
+        self.times = on.then(|| vec![(Duration::ZERO, 0); self.program.ops.len()]);
+    }
+
+    pub(crate) fn times(&self) -> impl Iterator<Item = OpTime> + '_ {
+        let ops = self.program.ops.iter().zip(self.times.iter().flatten());
+        ops.map(|(op, &(total, calls))| OpTime {
+            bucket: self.program.bucket,
+            name: op.name.clone(),
+            family: op.kind.family(),
+            total,
+            calls,
+        })
+    }
+
+    /// The first `rows` rows of logits of the last step.
+    pub(crate) fn logits(&self, rows: usize) -> &[f32] {
+        &self.f32s(self.program.logits)[..rows * self.width(self.program.logits)]
+    }
+
+    /// Runs one step.
+    pub(crate) fn run(&mut self, pool: &Pool, step: &Step<'_>, kv: &mut KvCache) -> Result<(), Error> {
+        for at in 0..self.program.ops.len() {
+            let start = self.times.is_some().then(Instant::now);
+            self.op(at, pool, step, kv)
+                .map_err(|source| Error::Kernel { op: self.program.ops[at].name.clone(), source })?;
+            if let (Some(start), Some(times)) = (start, &mut self.times) {
+                times[at].0 += start.elapsed();
+                times[at].1 += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs op `at` over the rows that the step fills.
+    fn op(&mut self, at: usize, pool: &Pool, step: &Step<'_>, kv: &mut KvCache) -> Outcome {
+        let kind = self.program.ops[at].kind;
+        match kind {
+            OpKind::KvAppend { k, v, state } => {
+                let layer = state.0 as usize;
+                let (k, v) = (self.row_iter(k), self.row_iter(v));
+                for ((row, k), v) in step.rows.iter().zip(k).zip(v) {
+                    kv.write(layer, pages(step.sequences, row.seq), row.position, k, v)?;
+                }
+                Ok(())
+            }
+            OpKind::Quantise { x, out } => {
+                let rows = self.rows(out, step);
+                let mut taken = self.take(out);
+                let result = match &mut taken {
+                    Buffer::Q8(q8) => q8.quantise(pool, &self.f32s(x)[..rows * self.width(x)], rows),
+                    Buffer::F32(_) => Ok(()),
+                };
+                self.buffers[out.0 as usize] = taken;
+                result
+            }
+            _ => {
+                let Some(id) = kind.writes() else { return Ok(()) };
+                let len = self.rows(id, step) * self.width(id);
+                let (mut taken, mut scratch) = (self.take(id), mem::take(&mut self.scratch));
+                let result = match &mut taken {
+                    Buffer::F32(values) if len > 0 => {
+                        let out = &mut values[..len];
+                        let result = self.compute(at, pool, step, kv, out, &mut scratch);
+                        if self.wrong.as_deref() == Some(kind.family()) {
+                            fault::corrupt(out);
+                        }
+                        result
+                    }
+                    _ => Ok(()),
+                };
+                self.buffers[id.0 as usize] = taken;
+                self.scratch = scratch;
+                result
+            }
+        }
+    }
+
+    /// Ops with an f32 result; `out` holds the rows that the step fills, and the old values of what changes in place.
+    fn compute(
+        &self,
+        at: usize,
+        pool: &Pool,
+        step: &Step<'_>,
+        kv: &KvCache,
+        out: &mut [f32],
+        scratch: &mut [f32],
+    ) -> Outcome {
+        match (self.program.ops[at].kind, &self.ready[at]) {
+            (OpKind::Embed { table, out: id }, _) => {
+                let Some(table) = self.weights[table.0 as usize].matrix() else { return Ok(()) };
+                let width = self.width(id);
+                by_rows(pool, out, width, &|first, part| {
+                    let rows = part.chunks_exact_mut(width).zip(&step.rows[first..]);
+                    rows.into_iter().try_for_each(|(out, row)| table.row_decode(row.token as usize, out))
+                })
+            }
+            (OpKind::RmsNorm { x, weight, eps, .. }, _) => {
+                let weight = self.weights[weight.0 as usize].vector();
+                self.rowwise(pool, x, out, &|x, out| norm::rms_norm(x, weight, eps, out))
+            }
+            (OpKind::Matmul { x, weight, bias, .. }, Ready::Matmul(config)) => {
+                let Some(weights) = self.weights[weight.0 as usize].matrix() else { return Ok(()) };
+                let n = weights.n();
+                let rows = out.len() / n;
+                let x = match &self.buffers[x.0 as usize] {
+                    Buffer::F32(values) => Activations::F32 { x: &values[..rows * self.width(x)], rows },
+                    Buffer::Q8(q8) => Activations::Q8(q8),
+                };
+                matmul::matmul(pool, config, &weights, &x, out)?;
+                let bias = bias.map(|bias| self.weights[bias.0 as usize].vector());
+                bias.map_or(Ok(()), |bias| {
+                    out.chunks_exact_mut(n).try_for_each(|row| elementwise::add(row, bias))
+                })
+            }
+            (OpKind::Rope { x, rope }, Ready::Rope(table)) => {
+                let pairing = if rope.neox { Pairing::Halves } else { Pairing::Interleaved };
+                let width = self.width(x);
+                by_rows(pool, out, width, &|first, part| {
+                    let rows = part.chunks_exact_mut(width).zip(&step.rows[first..]);
+                    rows.into_iter()
+                        .try_for_each(|(x, row)| table.apply(pairing, x, rope.head_dim, row.position))
+                })
+            }
+            (OpKind::Attention { q, state, .. }, Ready::Attention(shape)) => {
+                let width = self.width(q);
+                let q = self.f32s(q);
+                let mut first = 0;
+                for run in step.rows.chunk_by(|a, b| a.seq == b.seq && a.position + 1 == b.position) {
+                    let view = kv.view(state.0 as usize, pages(step.sequences, run[0].seq));
+                    let (from, to) = (first * width, (first + run.len()) * width);
+                    let (q, out) = (&q[from..to], &mut out[from..to]);
+                    attention(pool, pool.threads(), shape, run[0].position, q, &view, scratch, out)?;
+                    first += run.len();
+                }
+                Ok(())
+            }
+            (OpKind::SwiGlu { gate, up, .. }, _) => {
+                let (gate, up) = (self.f32s(gate), self.f32s(up));
+                by_rows(pool, out, 1, &|first, part| {
+                    let range = first..first + part.len();
+                    activation::swiglu(&gate[range.clone()], &up[range], part)
+                })
+            }
+            (OpKind::Add { y, .. }, _) => self.rowwise(pool, y, out, &|y, x| elementwise::add(x, y)),
+            (OpKind::Gather { x, .. }, _) => {
+                let (x, width) = (self.f32s(x), self.width(x));
+                for (out, &row) in out.chunks_exact_mut(width).zip(step.wanted) {
+                    out.copy_from_slice(&x[row as usize * width..][..width]);
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Calls `task` on the same rows of `x` and `out`, in parallel where it pays.
+    fn rowwise(&self, pool: &Pool, x: BufferId, out: &mut [f32], task: &PairTask<'_>) -> Outcome {
+        let (x, width) = (self.f32s(x), self.width(x));
+        by_rows(pool, out, width, &|first, part| task(&x[first * width..][..part.len()], part))
+    }
+
+    fn rows(&self, id: BufferId, step: &Step<'_>) -> usize {
+        match self.program.buffers[id.0 as usize].extent {
+            Extent::Rows => step.rows.len(),
+            Extent::Logits => step.wanted.len(),
+        }
+    }
+
+    fn width(&self, id: BufferId) -> usize {
+        self.program.buffers[id.0 as usize].width
+    }
+
+    fn f32s(&self, id: BufferId) -> &[f32] {
+        match &self.buffers[id.0 as usize] {
+            Buffer::F32(values) => values,
+            Buffer::Q8(_) => &[],
+        }
+    }
+
+    fn row_iter(&self, id: BufferId) -> impl Iterator<Item = &[f32]> {
+        self.f32s(id).chunks_exact(self.width(id))
+    }
+
+    /// Moves a buffer out, so that an op can write it while it reads others.
+    fn take(&mut self, id: BufferId) -> Buffer {
+        mem::replace(&mut self.buffers[id.0 as usize], Buffer::F32(Vec::new()))
+    }
+}
+
+/// Calls `task(first row, rows)` on parts of `out` that together are all its rows of `width` values.
+fn by_rows(pool: &Pool, out: &mut [f32], width: usize, task: &RowTask<'_>) -> Outcome {
+    if pool.threads() == 1 || out.len() <= SERIAL {
+        return task(0, out);
+    }
+    let rows = (out.len() / width).div_ceil(4 * pool.threads());
+    let failure = OnceLock::new();
+    pool.chunks_mut(pool.threads(), out, rows * width, &|index, part| {
+        if let Err(e) = task(index * rows, part) {
+            // Only the first failure is reported.
+            let _ = failure.set(e);
+        }
+    });
+    failure.into_inner().map_or(Ok(()), Err)
+}
+
+fn pages(sequences: &[Option<SeqState>], seq: usize) -> &[u32] {
+    sequences[seq].as_ref().map_or(&[], SeqState::pages)
+}
+
+fn matmul_config(op: &Op, options: &SessionOptions) -> Result<MatmulConfig, Error> {
+    let family = matmul::family();
+    let Some(key) = &op.key else { return Err(Error::Argument(format!("op {} has no kernel key", op.name))) };
+    let choice = options.dispatcher.choose(&family, key);
+    MatmulConfig::try_from(&choice.config).map_err(|problem| {
+        Error::Argument(format!("op {}: configuration {}: {problem}", op.name, choice.config))
+    })
+}
+
+/// One table for all ops that rotate alike.
+fn rope_table(
+    tables: &mut Vec<(Rope, Arc<RopeTable>)>,
+    op: &Op,
+    rope: Rope,
+    positions: usize,
+) -> Result<Arc<RopeTable>, Error> {
+    let alike = |other: &Rope| other.dims == rope.dims && other.base == rope.base;
+    if let Some((_, table)) = tables.iter().find(|(other, _)| alike(other)) {
+        return Ok(table.clone());
+    }
+    let table = RopeTable::new(rope.dims, rope.base, None, positions)
+        .map_err(|source| Error::Kernel { op: op.name.clone(), source })?;
+    let table = Arc::new(table);
+    tables.push((rope, table.clone()));
+    Ok(table)
+}

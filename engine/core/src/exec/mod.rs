@@ -1,0 +1,27 @@
+//! Executors: what runs a Program.
+
+mod cpu;
+
+pub(crate) use cpu::CpuExecutor;
+
+use crate::cache::SeqState;
+
+/// Everything that varies from step to step.
+#[derive(Clone, Copy)]
+pub(crate) struct Step<'a> {
+    /// Rows in order.
+    pub(crate) rows: &'a [StepRow],
+    /// Rows whose logits are wanted, ascending.
+    pub(crate) wanted: &'a [u32],
+    /// The sequences that rows name.
+    pub(crate) sequences: &'a [Option<SeqState>],
+}
+
+/// One row of a step.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StepRow {
+    pub(crate) token: u32,
+    pub(crate) position: usize,
+    /// Index into [`Step::sequences`].
+    pub(crate) seq: usize,
+}

@@ -1,0 +1,157 @@
+//! A model whose weights are ready to compute with.
+
+use super::ModelFile;
+use crate::Error;
+use crate::program::{OpKind, Program, WeightId};
+use memra_formats::SharedBytes;
+use memra_kernels::cpu::{Pool, physical_cores};
+use memra_kernels::matmul::{Matrix, PackedMatrix, Weights};
+use memra_kernels::{DType, quant};
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+/// How to load a model.
+#[derive(Clone, Debug)]
+pub struct LoadOptions {
+    /// Repacks matrices for SIMD, with the same values. Without it they are read from the mapping, more slowly.
+    pub pack: bool,
+    /// Threads that repack.
+    pub threads: usize,
+}
+
+impl Default for LoadOptions {
+    fn default() -> Self {
+        LoadOptions { pack: true, threads: physical_cores() }
+    }
+}
+
+/// A loaded model. Sessions share it.
+#[derive(Debug)]
+pub struct Model {
+    file: ModelFile,
+    weights: HashMap<String, Arc<Weight>>,
+}
+
+/// One tensor, as ops read it.
+#[derive(Debug)]
+pub(crate) enum Weight {
+    /// Norms and biases, decoded.
+    Vector(Vec<f32>),
+    /// A matrix in the mapping.
+    Mapped { dtype: DType, n: usize, k: usize, data: SharedBytes },
+    /// A matrix repacked for SIMD.
+    Packed(PackedMatrix),
+}
+
+impl Model {
+    /// Opens a model file and makes its weights ready.
+    ///
+    /// # Errors
+    /// As [`ModelFile::open`].
+    pub fn load(path: &Path, options: &LoadOptions) -> Result<Arc<Model>, Error> {
+        Model::from_file(ModelFile::open(path)?, options)
+    }
+
+    /// Makes the weights of an opened file ready.
+    ///
+    /// # Errors
+    /// A tensor whose data cannot be read.
+    pub fn from_file(file: ModelFile, options: &LoadOptions) -> Result<Arc<Model>, Error> {
+        let program = file.program(ModelFile::smallest_bucket())?;
+        let pool = Pool::new(options.threads);
+        let mut weights = HashMap::with_capacity(program.weights.len());
+        for (id, vector) in roles(&program) {
+            let name = &program.weights[id.0 as usize].name;
+            if !weights.contains_key(name) {
+                let weight = read(&file, &program, id, vector, options.pack.then_some(&pool))?;
+                weights.insert(name.clone(), Arc::new(weight));
+            }
+        }
+        Ok(Arc::new(Model { file, weights }))
+    }
+
+    /// The file it was loaded from: configuration, tokenizer, metadata.
+    pub fn file(&self) -> &ModelFile {
+        &self.file
+    }
+
+    /// Bytes of weights held in memory beside the mapping.
+    pub fn resident_bytes(&self) -> usize {
+        self.weights.values().map(|w| w.resident_bytes()).sum()
+    }
+
+    /// The weights of a Program of this model, in its order.
+    pub(crate) fn resolve(&self, program: &Program) -> Result<Vec<Arc<Weight>>, Error> {
+        let find = |name: &String| {
+            self.weights.get(name).cloned().ok_or_else(|| Error::Tensor {
+                name: name.clone(),
+                problem: "was not loaded: this Program is of another model".into(),
+            })
+        };
+        program.weights.iter().map(|w| find(&w.name)).collect()
+    }
+}
+
+/// Each weight that an op reads, and whether as a vector.
+fn roles(program: &Program) -> impl Iterator<Item = (WeightId, bool)> + '_ {
+    program.ops.iter().flat_map(|op| {
+        let matrix = match op.kind {
+            OpKind::Embed { table, .. } => Some(table),
+            OpKind::Matmul { weight, .. } => Some(weight),
+            _ => None,
+        };
+        op.kind.weights().map(move |id| (id, Some(id) != matrix))
+    })
+}
+
+fn read(
+    file: &ModelFile,
+    program: &Program,
+    id: WeightId,
+    vector: bool,
+    pack: Option<&Pool>,
+) -> Result<Weight, Error> {
+    let spec = &program.weights[id.0 as usize];
+    let broken = |e: quant::QuantError| Error::Tensor { name: spec.name.clone(), problem: e.to_string() };
+    let tensor = file.gguf().tensor(&spec.name)?;
+    let (dtype, n, k) = (spec.dtype, spec.n, spec.k);
+    if vector {
+        let mut values = vec![0.0; n * k];
+        quant::decode(dtype, tensor.data(), &mut values).map_err(broken)?;
+        return Ok(Weight::Vector(values));
+    }
+    let matrix = Matrix::new(dtype, n, k, tensor.data()).map_err(broken)?;
+    Ok(match pack {
+        Some(pool) => Weight::Packed(PackedMatrix::pack(&matrix, pool)),
+        None => Weight::Mapped { dtype, n, k, data: tensor.shared_data() },
+    })
+}
+
+impl Weight {
+    /// The values of a vector.
+    pub(crate) fn vector(&self) -> &[f32] {
+        match self {
+            Weight::Vector(values) => values,
+            _ => &[],
+        }
+    }
+
+    /// The matrix, where it is one.
+    pub(crate) fn matrix(&self) -> Option<Weights<'_>> {
+        match self {
+            Weight::Vector(_) => None,
+            // Checked when it was loaded.
+            Weight::Mapped { dtype, n, k, data } => Matrix::new(*dtype, *n, *k, data).ok().map(Weights::File),
+            Weight::Packed(packed) => Some(Weights::Packed(packed)),
+        }
+    }
+
+    fn resident_bytes(&self) -> usize {
+        match self {
+            Weight::Vector(values) => 4 * values.len(),
+            Weight::Mapped { .. } => 0,
+            Weight::Packed(packed) => packed.bytes().len(),
+        }
+    }
+}

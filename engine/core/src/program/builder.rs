@@ -1,0 +1,382 @@
+//! Builds a Program from an architecture's description: values in, ops, buffers and dependencies out.
+
+use super::{
+    Bucket, BufferId, BufferSpec, Extent, Op, OpKind, Program, Rope, StateId, StateSpec, Storage, WeightId,
+    WeightSpec,
+};
+use crate::Error;
+use memra_kernels::family::Family;
+use memra_kernels::{Cost, KernelKey, NumericClass, NumericPath, matmul};
+use std::collections::{BTreeSet, HashMap};
+
+/// A row-wise value of a Program under construction. It lives from the op that makes it to the last that uses it;
+/// [`Builder::finish`] gives values that never live together the same buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Value(u32);
+
+/// Emits ops, checks every weight against the file, and does the bookkeeping an architecture should not see:
+/// rounding of activations by class, buffer reuse, dependencies, cost, fusion hints.
+pub struct Builder<'a> {
+    bucket: Bucket,
+    /// The model file's tensors by name.
+    tensors: &'a HashMap<String, WeightSpec>,
+    scope: String,
+    weights: Vec<WeightSpec>,
+    weight_ids: HashMap<String, WeightId>,
+    values: Vec<BufferSpec>,
+    quantised: HashMap<Value, Value>,
+    states: Vec<StateSpec>,
+    ops: Vec<Op>,
+}
+
+impl<'a> Builder<'a> {
+    /// An empty Program for `bucket`, over the tensors of a model file.
+    pub fn new(bucket: Bucket, tensors: &'a HashMap<String, WeightSpec>) -> Self {
+        Builder {
+            bucket,
+            tensors,
+            scope: String::new(),
+            weights: Vec::new(),
+            weight_ids: HashMap::new(),
+            values: Vec::new(),
+            quantised: HashMap::new(),
+            states: Vec::new(),
+            ops: Vec::new(),
+        }
+    }
+
+    /// Prefix of the names of what follows, such as `blk.3.`.
+    pub fn scope(&mut self, prefix: String) {
+        self.scope = prefix;
+    }
+
+    /// Whether the file has this tensor (name without the scope).
+    pub fn has(&self, tensor: &str) -> bool {
+        self.tensors.contains_key(tensor)
+    }
+
+    /// Rows of the embedding table `{name}.weight` for the step's tokens.
+    ///
+    /// # Errors
+    /// The table is missing or has another shape.
+    pub fn embed(&mut self, name: &str, vocab: usize, width: usize) -> Result<Value, Error> {
+        let table = self.weight(&format!("{}{name}.weight", self.scope), vocab, width)?;
+        let out = self.value(Extent::Rows, width, Storage::F32);
+        self.push(name, OpKind::Embed { table, out: out.buffer() });
+        Ok(out)
+    }
+
+    /// RMS norm by `{name}.weight`.
+    ///
+    /// # Errors
+    /// The weight is missing or has another shape.
+    pub fn rms_norm(&mut self, name: &str, x: Value, eps: f32) -> Result<Value, Error> {
+        let BufferSpec { extent, width, .. } = *self.spec(x);
+        let weight = self.weight(&format!("{}{name}.weight", self.scope), 1, width)?;
+        let out = self.value(extent, width, Storage::F32);
+        self.push(name, OpKind::RmsNorm { x: x.buffer(), weight, eps, out: out.buffer() });
+        Ok(out)
+    }
+
+    /// Matrix product of an f32 value with `{name}.weight` [n][width], plus `{name}.bias` where the file has one.
+    /// In class `q8` the value is rounded first, once for all products that read it.
+    ///
+    /// # Errors
+    /// The weight is missing or has another shape.
+    pub fn linear(&mut self, name: &str, x: Value, n: usize) -> Result<Value, Error> {
+        self.linear_by(name, &format!("{}{name}", self.scope), x, n)
+    }
+
+    /// [`Builder::linear`] with the weight of another name (no scope applied): a tied head.
+    ///
+    /// # Errors
+    /// The weight is missing or has another shape.
+    pub fn linear_by(&mut self, name: &str, tensor: &str, x: Value, n: usize) -> Result<Value, Error> {
+        let BufferSpec { extent, width, .. } = *self.spec(x);
+        let weight = self.weight(&format!("{tensor}.weight"), n, width)?;
+        let bias_name = format!("{tensor}.bias");
+        let bias = if self.has(&bias_name) { Some(self.weight(&bias_name, 1, n)?) } else { None };
+        let x = self.activations(name, x);
+        let out = self.value(extent, n, Storage::F32);
+        self.push(name, OpKind::Matmul { x: x.buffer(), weight, bias, out: out.buffer() });
+        Ok(out)
+    }
+
+    /// Rotary position embedding, in place.
+    pub fn rope(&mut self, name: &str, x: Value, rope: Rope) {
+        self.push(name, OpKind::Rope { x: x.buffer(), rope });
+    }
+
+    /// A new key-value state.
+    pub fn kv(&mut self, heads: usize, head_dim: usize) -> StateId {
+        self.states.push(StateSpec::Kv { heads, head_dim, dtype: self.bucket.kv });
+        StateId(self.states.len() as u32 - 1)
+    }
+
+    /// Appends keys and values to a state.
+    pub fn kv_append(&mut self, name: &str, k: Value, v: Value, state: StateId) {
+        self.push(name, OpKind::KvAppend { k: k.buffer(), v: v.buffer(), state });
+    }
+
+    /// Causal attention of `heads` query heads over a state.
+    pub fn attention(&mut self, name: &str, q: Value, state: StateId, heads: usize, scale: f32) -> Value {
+        let BufferSpec { extent, width, .. } = *self.spec(q);
+        let out = self.value(extent, width, Storage::F32);
+        self.push(name, OpKind::Attention { q: q.buffer(), state, heads, scale, out: out.buffer() });
+        out
+    }
+
+    /// `silu(gate) · up`.
+    pub fn swiglu(&mut self, name: &str, gate: Value, up: Value) -> Value {
+        let BufferSpec { extent, width, .. } = *self.spec(gate);
+        let out = self.value(extent, width, Storage::F32);
+        self.push(name, OpKind::SwiGlu { gate: gate.buffer(), up: up.buffer(), out: out.buffer() });
+        out
+    }
+
+    /// `x += y`, in place.
+    pub fn add(&mut self, name: &str, x: Value, y: Value) {
+        self.push(name, OpKind::Add { x: x.buffer(), y: y.buffer() });
+    }
+
+    /// The rows of `x` whose logits are wanted.
+    pub fn gather(&mut self, name: &str, x: Value) -> Value {
+        let out = self.value(Extent::Logits, self.spec(x).width, Storage::F32);
+        self.push(name, OpKind::Gather { x: x.buffer(), out: out.buffer() });
+        out
+    }
+
+    /// The finished Program, whose result is `logits`.
+    pub fn finish(mut self, logits: Value) -> Program {
+        let (buffers, map) = self.assign_buffers(logits);
+        let place = |id: BufferId| map[id.0 as usize];
+        for op in &mut self.ops {
+            op.kind = op.kind.map_buffers(place);
+        }
+        dependencies(&mut self.ops);
+        fusion_hints(&mut self.ops);
+        Program {
+            bucket: self.bucket,
+            weights: self.weights,
+            buffers,
+            states: self.states,
+            logits: place(logits.buffer()),
+            ops: self.ops,
+        }
+    }
+
+    fn spec(&self, value: Value) -> &BufferSpec {
+        &self.values[value.0 as usize]
+    }
+
+    fn value(&mut self, extent: Extent, width: usize, storage: Storage) -> Value {
+        self.values.push(BufferSpec { extent, width, storage });
+        Value(self.values.len() as u32 - 1)
+    }
+
+    /// `x` as the class wants it in front of a matrix product.
+    fn activations(&mut self, name: &str, x: Value) -> Value {
+        if self.bucket.class == NumericClass::F32 {
+            return x;
+        }
+        if let Some(&done) = self.quantised.get(&x) {
+            return done;
+        }
+        let BufferSpec { extent, width, .. } = *self.spec(x);
+        let out = self.value(extent, width, Storage::Q8);
+        self.push(&format!("{name}.q8"), OpKind::Quantise { x: x.buffer(), out: out.buffer() });
+        self.quantised.insert(x, out);
+        out
+    }
+
+    fn weight(&mut self, name: &str, n: usize, k: usize) -> Result<WeightId, Error> {
+        let fail = |problem: String| Error::Tensor { name: name.to_owned(), problem };
+        let spec = self.tensors.get(name).ok_or_else(|| {
+            fail("is missing from the file; the file is incomplete, or its architecture is not the one it names".into())
+        })?;
+        if (spec.n, spec.k) != (n, k) {
+            return Err(fail(format!(
+                "has {} rows of {} values; the file's metadata ask for {n} rows of {k}",
+                spec.n, spec.k
+            )));
+        }
+        if let Some(&id) = self.weight_ids.get(name) {
+            return Ok(id);
+        }
+        let id = WeightId(self.weights.len() as u32);
+        self.weights.push(spec.clone());
+        self.weight_ids.insert(name.to_owned(), id);
+        Ok(id)
+    }
+
+    fn push(&mut self, name: &str, kind: OpKind) {
+        // A value changed in place is no longer what was rounded.
+        if let Some(written) = kind.writes() {
+            self.quantised.remove(&Value(written.0));
+        }
+        let (key, cost) = self.work(&kind);
+        self.ops.push(Op {
+            name: format!("{}{name}", self.scope),
+            kind,
+            after: Vec::new(),
+            fuse: None,
+            key,
+            cost,
+        });
+    }
+
+    /// Work-list entry and cost of an op at the full bucket.
+    fn work(&self, kind: &OpKind) -> (Option<KernelKey>, Cost) {
+        let bucket = &self.bucket;
+        let buffer_bytes = |id: BufferId| {
+            let spec = &self.values[id.0 as usize];
+            (spec.rows(bucket) * spec.row_bytes()) as u64
+        };
+        let values = |id: BufferId| {
+            let spec = &self.values[id.0 as usize];
+            (spec.rows(bucket) * spec.width) as u64
+        };
+        let moved: u64 = kind.reads().chain(kind.writes()).map(buffer_bytes).sum();
+        let weights: u64 = kind.weights().map(|id| self.weights[id.0 as usize].bytes() as u64).sum();
+        match *kind {
+            OpKind::Matmul { x, weight, .. } => {
+                let WeightSpec { dtype, n, k, .. } = self.weights[weight.0 as usize];
+                let m = self.values[x.0 as usize].rows(bucket);
+                let key = KernelKey {
+                    family: kind.family().to_owned(),
+                    dtype,
+                    class: bucket.class,
+                    path: bucket.path,
+                    n,
+                    k,
+                    m,
+                };
+                let cost = matmul::family().cost(&key);
+                (Some(key), cost)
+            }
+            OpKind::Embed { table, out } => {
+                let WeightSpec { n, .. } = self.weights[table.0 as usize];
+                let read = weights / n.max(1) as u64 * bucket.rows as u64;
+                (None, Cost { bytes: read + buffer_bytes(out), flops: 0 })
+            }
+            OpKind::Attention { q, state, .. } => {
+                // A prompt chunk is one sequence, whose keys are read once; each decode row reads its own.
+                let sequences = if bucket.path == NumericPath::Decode { bucket.rows } else { 1 };
+                let keys =
+                    (sequences * bucket.context * self.states[state.0 as usize].bytes_per_token()) as u64;
+                (None, Cost { bytes: moved + keys, flops: 4 * values(q) * bucket.context as u64 })
+            }
+            OpKind::KvAppend { k, state, .. } => {
+                let rows = self.values[k.0 as usize].rows(bucket);
+                let stored = (rows * self.states[state.0 as usize].bytes_per_token()) as u64;
+                (None, Cost { bytes: moved + stored, flops: 0 })
+            }
+            OpKind::RmsNorm { x, .. } => (None, Cost { bytes: moved + weights, flops: 4 * values(x) }),
+            OpKind::Rope { x, .. } => (None, Cost { bytes: moved, flops: 3 * values(x) }),
+            OpKind::SwiGlu { gate, .. } => (None, Cost { bytes: moved, flops: 4 * values(gate) }),
+            OpKind::Quantise { x, .. } | OpKind::Add { x, .. } => {
+                (None, Cost { bytes: moved, flops: 2 * values(x) })
+            }
+            OpKind::Gather { out, .. } => (None, Cost { bytes: 2 * buffer_bytes(out), flops: 0 }),
+        }
+    }
+
+    /// Linear scan: a value takes the first free buffer of its kind, and frees it after its last use.
+    fn assign_buffers(&self, logits: Value) -> (Vec<BufferSpec>, Vec<BufferId>) {
+        let mut last_use = vec![0; self.values.len()];
+        for (i, op) in self.ops.iter().enumerate() {
+            op.kind.reads().chain(op.kind.writes()).for_each(|id| last_use[id.0 as usize] = i);
+        }
+        last_use[logits.0 as usize] = usize::MAX;
+        let mut buffers: Vec<BufferSpec> = Vec::new();
+        let mut free: Vec<BufferId> = Vec::new();
+        let mut map: Vec<Option<BufferId>> = vec![None; self.values.len()];
+        for (i, op) in self.ops.iter().enumerate() {
+            let used: BTreeSet<usize> =
+                op.kind.reads().chain(op.kind.writes()).map(|id| id.0 as usize).collect();
+            for &value in &used {
+                if map[value].is_none() {
+                    let spec = &self.values[value];
+                    let found = free.iter().position(|b| buffers[b.0 as usize] == *spec);
+                    map[value] = Some(found.map(|at| free.remove(at)).unwrap_or_else(|| {
+                        buffers.push(spec.clone());
+                        BufferId(buffers.len() as u32 - 1)
+                    }));
+                }
+            }
+            free.extend(
+                used.into_iter().filter(|&value| last_use[value] == i).filter_map(|value| map[value]),
+            );
+        }
+        // A value no op touches needs no buffer of its own.
+        (buffers, map.into_iter().map(|id| id.unwrap_or(BufferId(0))).collect())
+    }
+}
+
+impl Value {
+    /// Before buffers are assigned, an op names a value by its own number.
+    fn buffer(self) -> BufferId {
+        BufferId(self.0)
+    }
+}
+
+/// Orders ops by what they read and write: read after write, write after read, write after write, on buffers and states.
+fn dependencies(ops: &mut [Op]) {
+    #[derive(Default)]
+    struct Uses {
+        writer: Option<u32>,
+        readers: Vec<u32>,
+    }
+    let mut uses: HashMap<(bool, u32), Uses> = HashMap::new();
+    for (i, op) in ops.iter_mut().enumerate() {
+        let index = i as u32;
+        let mut after = BTreeSet::new();
+        let state = op.kind.state();
+        let reads = op.kind.reads().map(|b| (false, b.0)).chain(state.map(|(s, _)| (true, s.0)));
+        for resource in reads {
+            let uses = uses.entry(resource).or_default();
+            after.extend(uses.writer);
+            uses.readers.push(index);
+        }
+        let writes = op.kind.writes().map(|b| (false, b.0));
+        for resource in writes.into_iter().chain(state.filter(|s| s.1).map(|(s, _)| (true, s.0))) {
+            let uses = uses.entry(resource).or_default();
+            after.extend(uses.writer);
+            after.extend(uses.readers.drain(..));
+            uses.writer = Some(index);
+        }
+        after.remove(&index);
+        op.after = after.into_iter().collect();
+    }
+}
+
+/// Numbers runs of neighbours that a fused kernel could cover: a norm and its rounding; products of one input and what
+/// consumes them directly (rope, append, activation, residual).
+fn fusion_hints(ops: &mut [Op]) {
+    let mut groups = 0;
+    let mut start = 0;
+    for i in 1..=ops.len() {
+        if i < ops.len() && joins(&ops[start..i], &ops[i].kind) {
+            continue;
+        }
+        if i - start > 1 {
+            ops[start..i].iter_mut().for_each(|op| op.fuse = Some(groups));
+            groups += 1;
+        }
+        start = i;
+    }
+}
+
+fn joins(run: &[Op], next: &OpKind) -> bool {
+    let reads_run = || next.reads().any(|read| run.iter().any(|op| op.kind.writes() == Some(read)));
+    match next {
+        OpKind::Quantise { .. } => run.len() == 1 && reads_run(),
+        OpKind::Matmul { x, .. } => {
+            run.iter().all(|op| matches!(op.kind, OpKind::Matmul { x: shared, .. } if shared == *x))
+        }
+        OpKind::Rope { .. } | OpKind::KvAppend { .. } | OpKind::SwiGlu { .. } | OpKind::Add { .. } => {
+            matches!(run[0].kind, OpKind::Matmul { .. }) && reads_run()
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,223 @@
+//! Ops: what each reads, writes and means.
+
+use super::{BufferId, StateId, WeightId};
+use memra_kernels::{Cost, KernelKey};
+use serde::Serialize;
+
+/// Rotary position embedding of the heads of one buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Rope {
+    /// Heads a row.
+    pub heads: usize,
+    /// Values a head.
+    pub head_dim: usize,
+    /// Leading values of a head that are rotated.
+    pub dims: usize,
+    /// Base of the frequencies (`rope_theta`).
+    pub base: f32,
+    /// Whether value `i` pairs with `i + dims / 2` (NeoX) instead of with its neighbour (llama in GGUF files).
+    pub neox: bool,
+}
+
+/// What an op computes. Every buffer has one row a token; `out` is overwritten, other roles are named as used.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(tag = "op", rename_all = "snake_case")]
+pub enum OpKind {
+    /// `out[r] = table[token[r]]`, decoded to f32.
+    Embed {
+        /// Embedding table, [vocabulary][width].
+        table: WeightId,
+        /// f32.
+        out: BufferId,
+    },
+    /// `out = x / sqrt(mean(x²) + eps) · weight`, row by row.
+    RmsNorm {
+        /// f32.
+        x: BufferId,
+        /// Vector of the row's width.
+        weight: WeightId,
+        /// Added to the mean square.
+        eps: f32,
+        /// f32.
+        out: BufferId,
+    },
+    /// Rounds rows to 8-bit blocks, once for every matrix product that reads them.
+    Quantise {
+        /// f32.
+        x: BufferId,
+        /// q8.
+        out: BufferId,
+    },
+    /// `out[r][n] = Σ_k x[r][k] · weight[n][k] (+ bias[n])`.
+    Matmul {
+        /// f32 or q8, by the Program's class.
+        x: BufferId,
+        /// Matrix [n][k].
+        weight: WeightId,
+        /// Vector [n], added to the product.
+        bias: Option<WeightId>,
+        /// f32.
+        out: BufferId,
+    },
+    /// Rotates pairs of each head by an angle that grows with the row's position, in place.
+    Rope {
+        /// f32, [heads][head_dim].
+        x: BufferId,
+        /// Frequencies and pairing.
+        rope: Rope,
+    },
+    /// Appends a key row and a value row to the row's sequence, at the row's position.
+    KvAppend {
+        /// f32, [kv_heads][head_dim].
+        k: BufferId,
+        /// f32, [kv_heads][head_dim].
+        v: BufferId,
+        /// Key-value state.
+        state: StateId,
+    },
+    /// Causal attention of each row over its sequence's keys at positions up to its own.
+    Attention {
+        /// f32, [heads][head_dim].
+        q: BufferId,
+        /// Key-value state.
+        state: StateId,
+        /// Query heads; a multiple of the state's heads.
+        heads: usize,
+        /// Factor on the dot products.
+        scale: f32,
+        /// f32, [heads][head_dim].
+        out: BufferId,
+    },
+    /// `out = silu(gate) · up`.
+    SwiGlu {
+        /// f32.
+        gate: BufferId,
+        /// f32.
+        up: BufferId,
+        /// f32.
+        out: BufferId,
+    },
+    /// `x += y`, in place.
+    Add {
+        /// f32.
+        x: BufferId,
+        /// f32.
+        y: BufferId,
+    },
+    /// Keeps the rows whose logits are wanted, in the order the step lists them.
+    Gather {
+        /// f32, all rows.
+        x: BufferId,
+        /// f32, wanted rows.
+        out: BufferId,
+    },
+}
+
+/// One op of a Program.
+#[derive(Clone, Debug, Serialize)]
+pub struct Op {
+    /// Readable name, such as `blk.3.attn_q`.
+    pub name: String,
+    /// What it computes, on which buffers.
+    #[serde(flatten)]
+    pub kind: OpKind,
+    /// Earlier ops, by index, whose results this one reads or whose buffers it reuses.
+    pub after: Vec<u32>,
+    /// Neighbouring ops with the same number may run as one fused launch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fuse: Option<u32>,
+    /// Its entry in the tuner's work list, if its kernel has a tuning space.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<KernelKey>,
+    /// What one step of a full bucket moves and computes.
+    #[serde(flatten)]
+    pub cost: Cost,
+}
+
+impl OpKind {
+    /// The kernel family that runs it.
+    pub fn family(&self) -> &'static str {
+        match self {
+            OpKind::Embed { .. } => "embed",
+            OpKind::RmsNorm { .. } => "rms_norm",
+            OpKind::Quantise { .. } => "quantise",
+            OpKind::Matmul { .. } => "matmul",
+            OpKind::Rope { .. } => "rope",
+            OpKind::KvAppend { .. } => "kv_append",
+            OpKind::Attention { .. } => "attention",
+            OpKind::SwiGlu { .. } => "swiglu",
+            OpKind::Add { .. } => "add",
+            OpKind::Gather { .. } => "gather",
+        }
+    }
+
+    /// Buffers it reads, those it changes in place included.
+    pub fn reads(&self) -> impl Iterator<Item = BufferId> + use<> {
+        let pair = match *self {
+            OpKind::Embed { .. } => [None, None],
+            OpKind::RmsNorm { x, .. }
+            | OpKind::Quantise { x, .. }
+            | OpKind::Matmul { x, .. }
+            | OpKind::Rope { x, .. }
+            | OpKind::Gather { x, .. } => [Some(x), None],
+            OpKind::Attention { q, .. } => [Some(q), None],
+            OpKind::KvAppend { k, v, .. } => [Some(k), Some(v)],
+            OpKind::SwiGlu { gate, up, .. } => [Some(gate), Some(up)],
+            OpKind::Add { x, y } => [Some(x), Some(y)],
+        };
+        pair.into_iter().flatten()
+    }
+
+    /// The buffer it writes or changes in place.
+    pub fn writes(&self) -> Option<BufferId> {
+        match *self {
+            OpKind::Embed { out, .. }
+            | OpKind::RmsNorm { out, .. }
+            | OpKind::Quantise { out, .. }
+            | OpKind::Matmul { out, .. }
+            | OpKind::Attention { out, .. }
+            | OpKind::SwiGlu { out, .. }
+            | OpKind::Gather { out, .. } => Some(out),
+            OpKind::Rope { x, .. } | OpKind::Add { x, .. } => Some(x),
+            OpKind::KvAppend { .. } => None,
+        }
+    }
+
+    /// The state it reads, and whether it changes it.
+    pub fn state(&self) -> Option<(StateId, bool)> {
+        match *self {
+            OpKind::KvAppend { state, .. } => Some((state, true)),
+            OpKind::Attention { state, .. } => Some((state, false)),
+            _ => None,
+        }
+    }
+
+    /// Weights it reads.
+    pub fn weights(&self) -> impl Iterator<Item = WeightId> + use<> {
+        let pair = match *self {
+            OpKind::Embed { table, .. } => [Some(table), None],
+            OpKind::RmsNorm { weight, .. } => [Some(weight), None],
+            OpKind::Matmul { weight, bias, .. } => [Some(weight), bias],
+            _ => [None, None],
+        };
+        pair.into_iter().flatten()
+    }
+
+    /// The same op on other buffers.
+    pub(super) fn map_buffers(self, f: impl Fn(BufferId) -> BufferId) -> OpKind {
+        match self {
+            OpKind::Embed { table, out } => OpKind::Embed { table, out: f(out) },
+            OpKind::RmsNorm { x, weight, eps, out } => OpKind::RmsNorm { x: f(x), weight, eps, out: f(out) },
+            OpKind::Quantise { x, out } => OpKind::Quantise { x: f(x), out: f(out) },
+            OpKind::Matmul { x, weight, bias, out } => OpKind::Matmul { x: f(x), weight, bias, out: f(out) },
+            OpKind::Rope { x, rope } => OpKind::Rope { x: f(x), rope },
+            OpKind::KvAppend { k, v, state } => OpKind::KvAppend { k: f(k), v: f(v), state },
+            OpKind::Attention { q, state, heads, scale, out } => {
+                OpKind::Attention { q: f(q), state, heads, scale, out: f(out) }
+            }
+            OpKind::SwiGlu { gate, up, out } => OpKind::SwiGlu { gate: f(gate), up: f(up), out: f(out) },
+            OpKind::Add { x, y } => OpKind::Add { x: f(x), y: f(y) },
+            OpKind::Gather { x, out } => OpKind::Gather { x: f(x), out: f(out) },
+        }
+    }
+}

@@ -1,0 +1,403 @@
+//! A session: sequences over one loaded model, advanced step by step.
+
+use crate::Error;
+use crate::cache::{KvCache, PAGE, PagePool, SeqState};
+use crate::exec::{CpuExecutor, Step, StepRow};
+use crate::model::Model;
+use crate::program::Bucket;
+use memra_kernels::cpu::{Pool, physical_cores};
+use memra_kernels::dispatch::Dispatcher;
+use memra_kernels::{DType, NumericClass, NumericPath};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Default number of prompt tokens a step processes.
+pub const CHUNK: usize = 512;
+
+/// How a session computes.
+#[derive(Clone, Debug)]
+pub struct SessionOptions {
+    /// Type of the activations that matrix products see.
+    pub class: NumericClass,
+    /// Threads.
+    pub threads: usize,
+    /// Chooses each kernel's configuration; make it for the same number of threads. The default knows no tables.
+    pub dispatcher: Arc<Dispatcher>,
+    /// Storage type of keys and values: F16 or F32.
+    pub kv: DType,
+    /// Positions a sequence may have; `None` is the model's own limit, at most 4,096.
+    pub context: Option<usize>,
+    /// Sequences with full contexts that the cache has room for.
+    pub sequences: usize,
+    /// Planted faults, with which a harness proves that it notices.
+    pub fault: Fault,
+}
+
+/// Faults to plant.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Fault {
+    /// Keeps the processor busy for this fraction of each step's time, after it.
+    pub slow: f64,
+    /// Kernel family whose output is corrupted.
+    pub wrong: Option<String>,
+}
+
+impl Default for SessionOptions {
+    fn default() -> Self {
+        SessionOptions {
+            class: NumericClass::default(),
+            threads: physical_cores(),
+            dispatcher: Arc::new(Dispatcher::defaults(physical_cores())),
+            kv: DType::F16,
+            context: None,
+            sequences: 1,
+            fault: Fault::default(),
+        }
+    }
+}
+
+/// A sequence of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SeqId(usize);
+
+/// One row of a step: a token to append to a sequence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// The sequence.
+    pub seq: SeqId,
+    /// The token.
+    pub token: u32,
+}
+
+/// Time spent in one op of a Program over all steps since profiling began.
+#[derive(Clone, Debug)]
+pub struct OpTime {
+    /// Bucket of the Program it belongs to.
+    pub bucket: Bucket,
+    /// The op's name.
+    pub name: String,
+    /// Its kernel family.
+    pub family: &'static str,
+    /// Time in all.
+    pub total: Duration,
+    /// Times it ran.
+    pub calls: u64,
+}
+
+/// Sequences over one loaded model, the cache they share, and an executor for each bucket in use.
+pub struct Session {
+    model: Arc<Model>,
+    options: SessionOptions,
+    context: usize,
+    pool: Pool,
+    executors: Vec<CpuExecutor>,
+    profiling: bool,
+    kv: KvCache,
+    pages: PagePool,
+    seqs: Vec<Option<SeqState>>,
+    /// Rows of the step in hand, with positions; and how many each sequence has. Kept to allocate nothing per step.
+    rows: Vec<StepRow>,
+    pending: Vec<usize>,
+}
+
+impl Session {
+    /// A session with an empty cache.
+    ///
+    /// # Errors
+    /// An option out of range.
+    pub fn new(model: Arc<Model>, options: SessionOptions) -> Result<Session, Error> {
+        let config = model.file().config();
+        let trained = config.n_ctx_train;
+        let context = options.context.unwrap_or(trained.min(4096));
+        let bad = |problem: String| Err(Error::Argument(problem));
+        if context == 0 || context > trained {
+            return bad(format!(
+                "context is {context}; it must be between 1 and {trained}, what the model was trained for"
+            ));
+        }
+        if options.sequences == 0 || options.threads == 0 {
+            return bad("a session needs at least one sequence and one thread".into());
+        }
+        if !(options.fault.slow >= 0.0 && options.fault.slow.is_finite()) {
+            return bad(format!("slow is {}; it must be a fraction of 0 or more", options.fault.slow));
+        }
+        let pages = options.sequences * context.div_ceil(PAGE);
+        let program = model.file().program(bucket(&options, NumericPath::Decode, 1, 1, context))?;
+        Ok(Session {
+            context,
+            pool: Pool::new(options.threads),
+            executors: Vec::new(),
+            profiling: false,
+            kv: KvCache::new(&program.states, pages)?,
+            pages: PagePool::new(pages),
+            seqs: Vec::new(),
+            rows: Vec::new(),
+            pending: Vec::new(),
+            model,
+            options,
+        })
+    }
+
+    /// The model.
+    pub fn model(&self) -> &Arc<Model> {
+        &self.model
+    }
+
+    /// The options it was made with.
+    pub fn options(&self) -> &SessionOptions {
+        &self.options
+    }
+
+    /// Positions a sequence may have.
+    pub fn context(&self) -> usize {
+        self.context
+    }
+
+    /// A new, empty sequence.
+    pub fn new_sequence(&mut self) -> SeqId {
+        self.adopt(SeqState::default())
+    }
+
+    /// A second sequence with the same past; pages are shared until one of them appends.
+    ///
+    /// # Errors
+    /// The sequence was freed.
+    pub fn fork(&mut self, seq: SeqId) -> Result<SeqId, Error> {
+        let fork = state(&mut self.seqs, seq)?.fork(&mut self.pages);
+        Ok(self.adopt(fork))
+    }
+
+    /// Forgets every position of a sequence from `len` on.
+    ///
+    /// # Errors
+    /// The sequence was freed.
+    pub fn truncate(&mut self, seq: SeqId, len: usize) -> Result<(), Error> {
+        state(&mut self.seqs, seq)?.truncate(&mut self.pages, len);
+        Ok(())
+    }
+
+    /// Ends a sequence and gives its pages back.
+    ///
+    /// # Errors
+    /// The sequence was freed before.
+    pub fn free(&mut self, seq: SeqId) -> Result<(), Error> {
+        self.truncate(seq, 0)?;
+        self.seqs[seq.0] = None;
+        Ok(())
+    }
+
+    /// Positions that a sequence holds.
+    ///
+    /// # Errors
+    /// The sequence was freed.
+    pub fn len(&mut self, seq: SeqId) -> Result<usize, Error> {
+        Ok(state(&mut self.seqs, seq)?.len())
+    }
+
+    /// Appends tokens to sequences, several of each if need be, and computes the logits after the rows listed in
+    /// `wanted` (ascending indices into `rows`): [wanted][vocabulary]. On an error no sequence has advanced.
+    ///
+    /// # Errors
+    /// A token outside the vocabulary, a sequence that was freed or would outgrow the context, a full cache, or logits
+    /// that are not finite.
+    pub fn step(&mut self, path: NumericPath, rows: &[Row], wanted: &[u32]) -> Result<&[f32], Error> {
+        let start = Instant::now();
+        self.place(rows)?;
+        if wanted.iter().any(|&row| row as usize >= rows.len()) {
+            return Err(Error::Argument(format!(
+                "logits are wanted of a row beyond the {} of the step",
+                rows.len()
+            )));
+        }
+        let at = self.executor(path, rows.len(), wanted.len())?;
+        let executor = &mut self.executors[at];
+        let step = Step { rows: &self.rows, wanted, sequences: &self.seqs };
+        executor.run(&self.pool, &step, &mut self.kv)?;
+        check_finite(executor.logits(wanted.len()), wanted, &self.rows)?;
+        for (seq, &more) in self.seqs.iter_mut().zip(&self.pending) {
+            if let Some(seq) = seq {
+                seq.advance(more);
+            }
+        }
+        if self.options.fault.slow > 0.0 {
+            let until = Instant::now() + start.elapsed().mul_f64(self.options.fault.slow);
+            while Instant::now() < until {
+                std::hint::spin_loop();
+            }
+        }
+        Ok(self.executors[at].logits(wanted.len()))
+    }
+
+    /// Appends one token on the decode path; returns the logits after it.
+    ///
+    /// # Errors
+    /// As [`Session::step`].
+    pub fn decode(&mut self, seq: SeqId, token: u32) -> Result<&[f32], Error> {
+        self.step(NumericPath::Decode, &[Row { seq, token }], &[0])
+    }
+
+    /// Appends `tokens` on the prompt path, at most `chunk` a step; returns the logits after the last.
+    ///
+    /// # Errors
+    /// As [`Session::step`]; no tokens; more than fit the context, in which case nothing is appended.
+    pub fn prefill(&mut self, seq: SeqId, tokens: &[u32], chunk: usize) -> Result<&[f32], Error> {
+        let chunk = self.check_prompt(seq, tokens, chunk)?;
+        let split = (tokens.len() - 1) / chunk * chunk;
+        let mut rows = Vec::with_capacity(chunk);
+        for part in tokens[..split].chunks(chunk) {
+            fill(&mut rows, seq, part);
+            self.step(NumericPath::Prompt, &rows, &[])?;
+        }
+        fill(&mut rows, seq, &tokens[split..]);
+        let last = rows.len() as u32 - 1;
+        self.step(NumericPath::Prompt, &rows, &[last])
+    }
+
+    /// Appends `tokens` as [`Session::prefill`] does, and hands each one's logits to `sink` with its index.
+    ///
+    /// # Errors
+    /// As [`Session::prefill`].
+    pub fn prefill_all(
+        &mut self,
+        seq: SeqId,
+        tokens: &[u32],
+        chunk: usize,
+        sink: &mut dyn FnMut(usize, &[f32]),
+    ) -> Result<(), Error> {
+        let chunk = self.check_prompt(seq, tokens, chunk)?;
+        let n_vocab = self.model.file().config().n_vocab;
+        let mut rows = Vec::with_capacity(chunk);
+        for (part, tokens) in tokens.chunks(chunk).enumerate() {
+            fill(&mut rows, seq, tokens);
+            let wanted: Vec<u32> = (0..rows.len() as u32).collect();
+            let logits = self.step(NumericPath::Prompt, &rows, &wanted)?;
+            logits.chunks_exact(n_vocab).enumerate().for_each(|(i, row)| sink(part * chunk + i, row));
+        }
+        Ok(())
+    }
+
+    /// Starts (or stops) measuring each op; a session that does not profile pays one branch a step.
+    pub fn profile(&mut self, on: bool) {
+        self.profiling = on;
+        self.executors.iter_mut().for_each(|e| e.profile(on));
+    }
+
+    /// Times of each op since profiling began, in Program order.
+    pub fn op_times(&self) -> Vec<OpTime> {
+        self.executors.iter().flat_map(CpuExecutor::times).collect()
+    }
+
+    /// Bytes of the cache and of every executor's buffers.
+    pub fn memory_bytes(&self) -> u64 {
+        let buffers: u64 = self.executors.iter().map(|e| e.program().buffer_bytes()).sum();
+        buffers + self.kv.bytes()
+    }
+
+    /// Bytes that one token at depth `context` must read: weights once, and its sequence's keys and values.
+    ///
+    /// # Errors
+    /// As [`crate::model::ModelFile::program`].
+    pub fn bytes_per_token(&self, context: usize) -> Result<u64, Error> {
+        let program = self.model.file().program(bucket(&self.options, NumericPath::Decode, 1, 1, context))?;
+        Ok(program.weight_bytes_read() + context as u64 * program.state_bytes_per_token())
+    }
+
+    fn adopt(&mut self, seq: SeqState) -> SeqId {
+        match self.seqs.iter().position(Option::is_none) {
+            Some(at) => {
+                self.seqs[at] = Some(seq);
+                SeqId(at)
+            }
+            None => {
+                self.seqs.push(Some(seq));
+                SeqId(self.seqs.len() - 1)
+            }
+        }
+    }
+
+    /// Gives each row its position, and each sequence room for its rows.
+    fn place(&mut self, rows: &[Row]) -> Result<(), Error> {
+        let config = self.model.file().config();
+        if rows.is_empty() {
+            return Err(Error::Argument("a step needs at least one token".into()));
+        }
+        self.rows.clear();
+        self.pending.clear();
+        self.pending.resize(self.seqs.len(), 0);
+        for &Row { seq, token } in rows {
+            if token as usize >= config.n_vocab {
+                return Err(Error::Token { token, vocab: config.n_vocab });
+            }
+            let position = state(&mut self.seqs, seq)?.len() + self.pending[seq.0];
+            if position >= self.context {
+                let needed = position + 1;
+                return Err(Error::Context { needed, context: self.context, trained: config.n_ctx_train });
+            }
+            self.pending[seq.0] += 1;
+            self.rows.push(StepRow { token, position, seq: seq.0 });
+        }
+        for (seq, &more) in self.seqs.iter_mut().zip(&self.pending) {
+            if let Some(seq) = seq {
+                seq.reserve(&mut self.pages, more, |from, to| self.kv.copy_page(from, to))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The executor of the smallest bucket that holds a step, made on first use.
+    fn executor(&mut self, path: NumericPath, rows: usize, logits: usize) -> Result<usize, Error> {
+        let rows = match path {
+            NumericPath::Decode => rows.next_power_of_two(),
+            NumericPath::Prompt if rows <= 64 => 64,
+            NumericPath::Prompt => rows.next_power_of_two().max(CHUNK),
+        };
+        let logits = if logits <= 1 { 1 } else { rows };
+        let bucket = bucket(&self.options, path, rows, logits, self.context);
+        if let Some(at) = self.executors.iter().position(|e| e.program().bucket == bucket) {
+            return Ok(at);
+        }
+        let program = self.model.file().program(bucket)?;
+        let mut executor = CpuExecutor::new(program, &self.model, &self.options, self.pool.threads())?;
+        executor.profile(self.profiling);
+        self.executors.push(executor);
+        Ok(self.executors.len() - 1)
+    }
+
+    fn check_prompt(&mut self, seq: SeqId, tokens: &[u32], chunk: usize) -> Result<usize, Error> {
+        if tokens.is_empty() {
+            return Err(Error::Argument("the prompt has no tokens; start from bos instead".into()));
+        }
+        let needed = self.len(seq)? + tokens.len();
+        if needed > self.context {
+            let trained = self.model.file().config().n_ctx_train;
+            return Err(Error::Context { needed, context: self.context, trained });
+        }
+        Ok(chunk.clamp(1, tokens.len()))
+    }
+}
+
+fn bucket(options: &SessionOptions, path: NumericPath, rows: usize, logits: usize, context: usize) -> Bucket {
+    Bucket { path, class: options.class, rows, logits, kv: options.kv, context }
+}
+
+fn state(seqs: &mut [Option<SeqState>], seq: SeqId) -> Result<&mut SeqState, Error> {
+    let freed = || Error::Argument(format!("sequence {} was freed", seq.0));
+    seqs.get_mut(seq.0).and_then(Option::as_mut).ok_or_else(freed)
+}
+
+fn fill(rows: &mut Vec<Row>, seq: SeqId, tokens: &[u32]) {
+    rows.clear();
+    rows.extend(tokens.iter().map(|&token| Row { seq, token }));
+}
+
+fn check_finite(logits: &[f32], wanted: &[u32], rows: &[StepRow]) -> Result<(), Error> {
+    let width = logits.len() / wanted.len().max(1);
+    for (logits, &row) in logits.chunks_exact(width.max(1)).zip(wanted) {
+        // A product with zero is zero for finite values and NaN for the rest: one branchless pass.
+        if logits.iter().map(|v| v * 0.0).sum::<f32>() != 0.0 {
+            let token = logits.iter().position(|v| !v.is_finite()).unwrap_or(0) as u32;
+            return Err(Error::NotFinite { position: rows[row as usize].position, token });
+        }
+    }
+    Ok(())
+}
