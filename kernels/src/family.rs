@@ -3,7 +3,7 @@
 use crate::cpu::Pool;
 use crate::matmul;
 use crate::space::{Config, Space};
-use crate::{Cost, KernelKey};
+use crate::{Cost, KernelKey, ShapeError};
 
 /// A kernel family: an operation with its tuning space, cost, and a way to run one launch on made-up inputs.
 pub trait Family: Sync {
@@ -38,16 +38,30 @@ pub trait Family: Sync {
     fn case(&self, key: &KernelKey, seed: u64, pool: &Pool) -> Result<Box<dyn Case>, String>;
 }
 
+/// A launch that is ready: it writes the output it is given, all of it.
+pub type Launch<'a> = Box<dyn Fn(&Pool, &mut [f32]) -> Result<(), ShapeError> + Sync + 'a>;
+
 /// A launch with its inputs.
 pub trait Case: Send + Sync {
     /// Values of the output.
     fn out_len(&self) -> usize;
 
-    /// Runs the launch. `out` is [`Case::out_len`] long and wholly overwritten.
+    /// The launch with `config` made ready: what is left is what an engine does for each launch, so it can be timed.
+    ///
+    /// # Errors
+    /// When `config` is not a configuration of the family.
+    fn ready(&self, config: &Config) -> Result<Launch<'_>, String>;
+
+    /// Runs the launch once. `out` is [`Case::out_len`] long and wholly overwritten.
     ///
     /// # Errors
     /// When `config` is not a configuration of the family, or `out` is of the wrong size.
-    fn launch(&self, pool: &Pool, config: &Config, out: &mut [f32]) -> Result<(), String>;
+    fn launch(&self, pool: &Pool, config: &Config, out: &mut [f32]) -> Result<(), String> {
+        self.ready(config)?(pool, out).map_err(|e| e.to_string())
+    }
+
+    /// The same inputs in memory of their own, for timing with operands that are not in the caches.
+    fn copy(&self) -> Box<dyn Case>;
 
     /// The result in f64 and the error each value may have: `(value, tolerance)`.
     fn reference(&self) -> Vec<(f64, f64)>;

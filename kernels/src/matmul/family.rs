@@ -3,7 +3,7 @@
 use super::config::{default_config, planted_space, space};
 use super::{Activations, MatmulConfig, Matrix, PackedMatrix, Q8Rows, Weights, matmul, reference};
 use crate::cpu::Pool;
-use crate::family::{Case, Family};
+use crate::family::{Case, Family, Launch};
 use crate::space::{Config, Space};
 use crate::testdata::{self, Random};
 use crate::{Cost, KernelKey, NumericClass};
@@ -75,6 +75,7 @@ impl Family for MatmulFamily {
     }
 }
 
+#[derive(Clone)]
 struct MatmulCase {
     class: NumericClass,
     rows: usize,
@@ -101,9 +102,13 @@ impl Case for MatmulCase {
         self.rows * self.packed.n()
     }
 
-    fn launch(&self, pool: &Pool, config: &Config, out: &mut [f32]) -> Result<(), String> {
+    fn ready(&self, config: &Config) -> Result<Launch<'_>, String> {
         let config = MatmulConfig::try_from(config)?;
-        matmul(pool, &config, &self.weights(), &self.activations(), out).map_err(|e| e.to_string())
+        Ok(Box::new(move |pool, out| matmul(pool, &config, &self.weights(), &self.activations(), out)))
+    }
+
+    fn copy(&self) -> Box<dyn Case> {
+        Box::new(self.clone())
     }
 
     /// The tolerance covers two roundings a group of 32 of terms no larger than the sum of magnitudes, and those of
