@@ -6,6 +6,7 @@ pub mod child;
 pub mod exit;
 pub mod provenance;
 pub mod record;
+pub mod stats;
 mod stop;
 pub mod subject;
 pub mod telemetry;
