@@ -76,3 +76,23 @@ impl Hash {
         self.0
     }
 }
+
+/// `n` rows of `k` weights whose codes and scales are random bytes: every code occurs, scales of any size and sign, but
+/// none infinite or NaN.
+///
+/// # Errors
+/// When `k` does not fill whole blocks.
+pub fn raw_weights(random: &mut Random, dtype: DType, n: usize, k: usize) -> Result<Vec<u8>, QuantError> {
+    let mut data: Vec<u8> = (0..n * dtype.row_bytes(k)?).map(|_| random.bits() as u8).collect();
+    // High bytes of the float fields: without the top exponent bit they are finite.
+    let floats: &[usize] = match dtype {
+        DType::F32 => &[3],
+        DType::F16 | DType::BF16 | DType::Q8_0 => &[1],
+        DType::Q4_1 | DType::Q4_K => &[1, 3],
+        DType::Q6_K => &[209],
+    };
+    for block in data.chunks_exact_mut(dtype.block_bytes()) {
+        floats.iter().for_each(|at| block[*at] &= !0x40);
+    }
+    Ok(data)
+}

@@ -1,5 +1,6 @@
 //! Activations of a matrix product: f32 rows, or rows quantised to 8-bit blocks of 32.
 
+use super::kernel::XRows;
 use crate::cpu::Pool;
 use crate::error::{ShapeError, at_least};
 use crate::quant::GROUP;
@@ -12,8 +13,8 @@ pub struct BlockMeta {
     pub scale: f32,
     /// Sum of the 32 codes, exact.
     pub sum: f32,
-    /// Sums of the codes of each half of 16.
-    pub halves: [i32; 2],
+    /// Sums of the codes of each half of 16, exact.
+    pub halves: [f32; 2],
 }
 
 /// Rows of activations as i8 codes with an f32 scale a block of 32: `x ≈ scale * q`.
@@ -84,6 +85,14 @@ impl Q8Rows {
     }
 }
 
+impl Q8Rows {
+    /// Where the rows lie, for the microkernels.
+    pub(super) fn pointers(&self) -> XRows {
+        let blocks = self.k.div_ceil(GROUP);
+        XRows::Q8 { codes: self.codes.as_ptr(), meta: self.meta.as_ptr(), blocks }
+    }
+}
+
 fn quantise_row(x: &[f32], codes: &mut [i8], meta: &mut [BlockMeta]) {
     for ((x, codes), meta) in x.chunks(GROUP).zip(codes.chunks_exact_mut(GROUP)).zip(meta) {
         let mut block = [0f32; GROUP];
@@ -107,7 +116,8 @@ fn quantise_block(x: &[f32; GROUP], codes: &mut [i8]) -> BlockMeta {
         *code = q as i8;
         halves[i / 16] += q;
     }
-    BlockMeta { scale: largest / 127.0, sum: (halves[0] + halves[1]) as f32, halves }
+    let halves = halves.map(|sum| sum as f32);
+    BlockMeta { scale: largest / 127.0, sum: halves[0] + halves[1], halves }
 }
 
 /// Activations of a product, row-major.

@@ -7,7 +7,7 @@ use crate::space::{Config, Param, Space};
 pub struct MatmulConfig {
     /// Tiles of 16 weight rows that a microkernel holds at once: 1, 2 or 4.
     pub tile_rows: usize,
-    /// Activation rows that a microkernel holds at once: 1, 2, 4 or 8; at most 8 over `tile_rows`.
+    /// Activation rows that a microkernel holds at once: 1, 2, 4 or 8; at most 16 over `tile_rows`.
     pub tile_tokens: usize,
     /// How many groups of 32 columns ahead weights are prefetched; 0 leaves it to the hardware.
     pub prefetch: usize,
@@ -22,7 +22,7 @@ pub struct MatmulConfig {
 const PLANTED: &str = "planted";
 
 /// Accumulator blocks (tiles × tokens) that fit in registers.
-const MAX_BLOCKS: i64 = 8;
+const MAX_BLOCKS: i64 = 16;
 
 impl From<MatmulConfig> for Config {
     fn from(c: MatmulConfig) -> Config {

@@ -17,9 +17,14 @@
 
 mod activations;
 mod config;
+mod drive;
 mod family;
+mod format;
+mod kernel;
 mod packed;
 mod reference;
+mod simd;
+mod variants;
 mod weights;
 
 pub use activations::{Activations, BlockMeta, Q8Rows};
@@ -28,6 +33,7 @@ pub use family::{MatmulFamily, family};
 pub use packed::{PackedMatrix, TILE};
 pub use weights::{Matrix, Weights};
 
+use crate::DType;
 use crate::cpu::{Isa, Pool};
 use crate::error::{ShapeError, same};
 use crate::quant::GROUP;
@@ -64,8 +70,15 @@ pub fn matmul_with(
         Activations::Q8(q) => same("matmul", "activations a row", k, q.k())?,
     }
     same("matmul", "number of outputs", rows * n, out.len())?;
-    let blocks = k.div_ceil(GROUP) - usize::from(config.planted) * (w.dtype().block_len() / GROUP).max(1);
-    let _ = (isa, pool);
-    reference::ordered(w, x, blocks, out);
+    drive::run(isa, pool, config, w, x, columns(k, w.dtype(), config.planted), out);
     Ok(())
 }
+
+/// Columns summed over: all, but for the planted fault, which leaves out the last block.
+fn columns(k: usize, dtype: DType, planted: bool) -> usize {
+    let block = dtype.block_len().max(GROUP);
+    if planted { k.saturating_sub(1) / block * block } else { k }
+}
+
+#[cfg(test)]
+mod tests;

@@ -5,8 +5,8 @@ use crate::quant::GROUP;
 
 /// The product with the reduction order of the family, one output at a time: bit for bit what every version gives.
 ///
-/// `blocks` limits the columns to the first so many groups of 32. Sizes must agree.
-pub(super) fn ordered(w: &Weights<'_>, x: &Activations<'_>, blocks: usize, out: &mut [f32]) {
+/// Sizes must agree.
+pub(super) fn ordered(w: &Weights<'_>, x: &Activations<'_>, out: &mut [f32]) {
     let (n, k) = (w.n(), w.k());
     let mut row = vec![0f32; k];
     for o in 0..n {
@@ -14,37 +14,37 @@ pub(super) fn ordered(w: &Weights<'_>, x: &Activations<'_>, blocks: usize, out: 
         let _ = w.row_decode(o, &mut row);
         for t in 0..x.rows() {
             out[t * n + o] = match x {
-                Activations::F32 { x, .. } => dot_f32(&row, &x[t * k..][..k], blocks),
-                Activations::Q8(x) if w.dtype().is_quantised() => dot_q8(w, o, x, t, blocks),
-                Activations::Q8(x) => dot_float_q8(&row, x, t, blocks),
+                Activations::F32 { x, .. } => dot_f32(&row, &x[t * k..][..k]),
+                Activations::Q8(x) if w.dtype().is_quantised() => dot_q8(w, o, x, t),
+                Activations::Q8(x) => dot_float_q8(&row, x, t),
             };
         }
     }
 }
 
 /// Each group of 32 is summed by fused multiply-add in increasing k; the group sums are added in order.
-fn dot_f32(w: &[f32], x: &[f32], blocks: usize) -> f32 {
+fn dot_f32(w: &[f32], x: &[f32]) -> f32 {
     let mut acc = 0f32;
-    for (w, x) in w.chunks(GROUP).zip(x.chunks(GROUP)).take(blocks) {
+    for (w, x) in w.chunks(GROUP).zip(x.chunks(GROUP)) {
         acc += w.iter().zip(x).fold(0f32, |sum, (w, x)| w.mul_add(*x, sum));
     }
     acc
 }
 
 /// Float weights with quantised activations: as [`dot_f32`] over the codes, each group folded with its scale.
-fn dot_float_q8(w: &[f32], x: &Q8Rows, t: usize, blocks: usize) -> f32 {
+fn dot_float_q8(w: &[f32], x: &Q8Rows, t: usize) -> f32 {
     let mut acc = 0f32;
-    for ((w, q), meta) in w.chunks(GROUP).zip(x.codes(t).chunks_exact(GROUP)).zip(x.meta(t)).take(blocks) {
+    for ((w, q), meta) in w.chunks(GROUP).zip(x.codes(t).chunks_exact(GROUP)).zip(x.meta(t)) {
         let sum = w.iter().zip(q).fold(0f32, |sum, (w, q)| w.mul_add(f32::from(*q), sum));
         acc = meta.scale.mul_add(sum, acc);
     }
     acc
 }
 
-fn dot_q8(w: &Weights<'_>, row: usize, x: &Q8Rows, t: usize, blocks: usize) -> f32 {
+fn dot_q8(w: &Weights<'_>, row: usize, x: &Q8Rows, t: usize) -> f32 {
     let halved = w.dtype() == crate::DType::Q6_K;
     let mut acc = 0f32;
-    for (group, (q, meta)) in x.codes(t).chunks_exact(GROUP).zip(x.meta(t)).enumerate().take(blocks) {
+    for (group, (q, meta)) in x.codes(t).chunks_exact(GROUP).zip(x.meta(t)).enumerate() {
         let codes = w.codes(row, group);
         let sum = |range: std::ops::Range<usize>| -> i32 {
             range.map(|i| i32::from(codes.q[i]) * i32::from(q[i])).sum()

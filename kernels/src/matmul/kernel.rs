@@ -1,0 +1,167 @@
+//! The microkernels: a few weight tiles times a few activation rows, all columns.
+
+#![allow(
+    unsafe_code,
+    unsafe_op_in_unsafe_fn,
+    reason = "pointers into packed tiles and outputs; `Panel` states what callers owe"
+)]
+
+use super::BlockMeta;
+use super::format::{BlockFormat, XBlock};
+use super::packed::{Layout, TILE};
+use super::simd::{Simd, prefetch};
+use crate::quant::GROUP;
+use std::array::from_fn;
+
+/// Where activations lie.
+#[derive(Clone, Copy)]
+pub(super) enum XRows {
+    /// f32 values, `stride` a row.
+    F32 { x: *const f32, stride: usize },
+    /// Codes and one meta a block, `blocks` blocks a row.
+    Q8 { codes: *const i8, meta: *const BlockMeta, blocks: usize },
+}
+
+impl XRows {
+    /// The rows from row `t` on.
+    pub(super) fn skip(self, t: usize) -> XRows {
+        match self {
+            XRows::F32 { x, stride } => XRows::F32 { x: x.wrapping_add(t * stride), stride },
+            XRows::Q8 { codes, meta, blocks } => XRows::Q8 {
+                codes: codes.wrapping_add(t * blocks * GROUP),
+                meta: meta.wrapping_add(t * blocks),
+                blocks,
+            },
+        }
+    }
+}
+
+/// One microkernel call: `R` tiles times `T` activation rows.
+///
+/// # Safety
+/// A microkernel may be called when `tiles` points to `R` packed tiles of `tile_bytes` bytes of its type, `x` to `T` rows
+/// of at least `columns` values of its kind, `out` to `T` rows, `out_stride` apart, of at least `valid` writable values
+/// (`16 (R - 1) < valid <= 16 R`), and the machine has its instruction set.
+#[derive(Clone, Copy)]
+pub(super) struct Panel {
+    pub(super) tiles: *const u8,
+    pub(super) tile_bytes: usize,
+    /// Bytes from a tile's start to its bodies.
+    pub(super) heads: usize,
+    /// Columns summed over.
+    pub(super) columns: usize,
+    /// Groups of 32 columns to prefetch ahead; 0 for none.
+    pub(super) prefetch: usize,
+    pub(super) x: XRows,
+    pub(super) out: *mut f32,
+    pub(super) out_stride: usize,
+    pub(super) valid: usize,
+}
+
+/// Quantised weights and activations.
+#[inline(always)]
+pub(super) unsafe fn blocks<S: Simd, F: BlockFormat, const R: usize, const T: usize>(p: &Panel) {
+    let layout = const { Layout::of(F::DTYPE) };
+    let parts = layout.head_columns / GROUP;
+    let XRows::Q8 { codes, meta, blocks } = p.x else { return };
+    let mut acc = [[S::splat(0.0); T]; R];
+    for group in 0..p.columns / layout.head_columns {
+        for part in 0..parts {
+            let block = group * parts + part;
+            let x: [XBlock; T] = from_fn(|t| XBlock {
+                codes: codes.add((t * blocks + block) * GROUP),
+                meta: meta.add(t * blocks + block),
+            });
+            for r in 0..R {
+                let tile = p.tiles.add(r * p.tile_bytes);
+                let head = tile.add(group * layout.head);
+                let body = tile.add(p.heads + block * layout.body);
+                if p.prefetch != 0 {
+                    prefetch_ahead(layout, part, head, body, p.prefetch);
+                }
+                F::fold::<S, T>(head, part, body, &x, &mut acc[r]);
+            }
+        }
+    }
+    for (r, acc) in acc.iter().enumerate() {
+        for (t, acc) in acc.iter().enumerate() {
+            store_tile::<S>(p, r, t, *acc);
+        }
+    }
+}
+
+/// Asks for the body `ahead` groups of 32 columns further on, and for the head that goes with it.
+#[inline(always)]
+fn prefetch_ahead(layout: Layout, part: usize, head: *const u8, body: *const u8, ahead: usize) {
+    let body = body.wrapping_add(ahead * layout.body);
+    for line in 0..layout.body / 64 {
+        prefetch(body.wrapping_add(64 * line));
+    }
+    if part == 0 {
+        let heads = (ahead * GROUP / layout.head_columns).max(1);
+        let head = head.wrapping_add(heads * layout.head);
+        for line in 0..layout.head.div_ceil(64) {
+            prefetch(head.wrapping_add(64 * line));
+        }
+    }
+}
+
+/// Stores the sums of tile `r` and activation row `t`; the last tile may be cut short.
+#[inline(always)]
+unsafe fn store_tile<S: Simd>(p: &Panel, r: usize, t: usize, value: S::Floats) {
+    let out = p.out.add(t * p.out_stride + r * TILE);
+    let valid = p.valid - r * TILE;
+    if valid >= TILE {
+        S::store(out, value);
+    } else {
+        let mut all = [0f32; TILE];
+        S::store(all.as_mut_ptr(), value);
+        std::ptr::copy_nonoverlapping(all.as_ptr(), out, valid);
+    }
+}
+
+/// Writes the values of 32 columns of a tile: `(head, part, body, out)`, see [`super::format::Format::decode`].
+pub(super) type Decode = unsafe fn(*const u8, usize, *const u8, *mut f32);
+
+/// Weights decoded to f32, one tile, activations of either kind.
+#[inline(always)]
+pub(super) unsafe fn floats<S: Simd, const T: usize>(p: &Panel, layout: Layout, decode: Decode) {
+    let parts = layout.head_columns / GROUP;
+    let mut acc = [S::splat(0.0); T];
+    let mut w = [[0f32; TILE]; GROUP];
+    let mut converted = [[0f32; GROUP]; T];
+    for block in 0..p.columns.div_ceil(GROUP) {
+        let head = p.tiles.add(block / parts * layout.head);
+        decode(head, block % parts, p.tiles.add(p.heads + block * layout.body), w.as_mut_ptr().cast());
+        let columns = GROUP.min(p.columns - block * GROUP);
+        let x: [*const f32; T] = match p.x {
+            XRows::F32 { x, stride } => from_fn(|t| x.add(t * stride + block * GROUP)),
+            XRows::Q8 { codes, blocks, .. } => {
+                for (t, converted) in converted.iter_mut().enumerate() {
+                    let codes = codes.add((t * blocks + block) * GROUP);
+                    *converted = codes.cast::<[i8; GROUP]>().read().map(f32::from);
+                }
+                from_fn(|t| converted[t].as_ptr())
+            }
+        };
+        let mut sums = [S::splat(0.0); T];
+        for (column, w) in w[..columns].iter().enumerate() {
+            let w = S::load_f32(w.as_ptr().cast());
+            for t in 0..T {
+                sums[t] = S::fma(w, S::splat(*x[t].add(column)), sums[t]);
+            }
+        }
+        for t in 0..T {
+            acc[t] = match p.x {
+                XRows::F32 { .. } => S::add(acc[t], sums[t]),
+                XRows::Q8 { meta, blocks, .. } => {
+                    let scale = (*meta.add(t * blocks + block)).scale;
+                    S::fma(S::splat(scale), sums[t], acc[t])
+                }
+            };
+        }
+    }
+    for (t, acc) in acc.iter().enumerate() {
+        store_tile::<S>(p, 0, t, *acc);
+    }
+}

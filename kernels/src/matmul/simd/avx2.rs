@@ -1,0 +1,167 @@
+//! AVX2 with FMA and F16C: a lane set is two registers.
+
+#![allow(
+    unsafe_op_in_unsafe_fn,
+    reason = "each body is one intrinsic expression; the trait states what callers owe"
+)]
+
+use super::Simd;
+use std::arch::x86_64::*;
+
+/// AVX2, FMA and F16C.
+#[derive(Clone, Copy)]
+pub(in crate::matmul) struct Avx2;
+
+#[inline(always)]
+unsafe fn dot_half(acc: __m256i, w: __m256i, x: __m256i) -> __m256i {
+    // Pairs of products are at most 2 * 128 * 127 in magnitude: they fit in i16.
+    let pairs = _mm256_maddubs_epi16(w, x);
+    _mm256_add_epi32(acc, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)))
+}
+
+#[inline(always)]
+unsafe fn dot_half_offset(acc: __m256i, w: __m256i, x: __m256i) -> __m256i {
+    // |w| * (x with the sign of w) = w * x; |-128| is 128 as an unsigned byte.
+    let w = _mm256_xor_si256(w, _mm256_set1_epi8(-128));
+    dot_half(acc, _mm256_abs_epi8(w), _mm256_sign_epi8(x, w))
+}
+
+#[inline(always)]
+unsafe fn splat4(x: *const i8) -> __m256i {
+    _mm256_set1_epi32(x.cast::<i32>().read_unaligned())
+}
+
+impl Simd for Avx2 {
+    type Floats = [__m256; 2];
+    type Ints = [__m256i; 2];
+    type Bytes = [__m256i; 2];
+
+    #[inline(always)]
+    unsafe fn splat(value: f32) -> [__m256; 2] {
+        [_mm256_set1_ps(value); 2]
+    }
+
+    #[inline(always)]
+    unsafe fn zero() -> [__m256i; 2] {
+        [_mm256_setzero_si256(); 2]
+    }
+
+    #[inline(always)]
+    unsafe fn load_f32(from: *const u8) -> [__m256; 2] {
+        [_mm256_loadu_ps(from.cast()), _mm256_loadu_ps(from.add(32).cast())]
+    }
+
+    #[inline(always)]
+    unsafe fn load_f16(from: *const u8) -> [__m256; 2] {
+        let half = |at: usize| _mm256_cvtph_ps(_mm_loadu_si128(from.add(at).cast()));
+        [half(0), half(16)]
+    }
+
+    #[inline(always)]
+    unsafe fn load_bf16(from: *const u8) -> [__m256; 2] {
+        let half = |at: usize| {
+            let bits = _mm256_cvtepu16_epi32(_mm_loadu_si128(from.add(at).cast()));
+            _mm256_castsi256_ps(_mm256_slli_epi32::<16>(bits))
+        };
+        [half(0), half(16)]
+    }
+
+    #[inline(always)]
+    unsafe fn load_u8(from: *const u8) -> [__m256; 2] {
+        let half = |at: usize| _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64(from.add(at).cast())));
+        [half(0), half(8)]
+    }
+
+    #[inline(always)]
+    unsafe fn load_i8(from: *const u8) -> [__m256; 2] {
+        let half = |at: usize| _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(from.add(at).cast())));
+        [half(0), half(8)]
+    }
+
+    #[inline(always)]
+    unsafe fn store(to: *mut f32, value: [__m256; 2]) {
+        _mm256_storeu_ps(to, value[0]);
+        _mm256_storeu_ps(to.add(8), value[1]);
+    }
+
+    #[inline(always)]
+    unsafe fn mul(a: [__m256; 2], b: [__m256; 2]) -> [__m256; 2] {
+        [_mm256_mul_ps(a[0], b[0]), _mm256_mul_ps(a[1], b[1])]
+    }
+
+    #[inline(always)]
+    unsafe fn add(a: [__m256; 2], b: [__m256; 2]) -> [__m256; 2] {
+        [_mm256_add_ps(a[0], b[0]), _mm256_add_ps(a[1], b[1])]
+    }
+
+    #[inline(always)]
+    unsafe fn fma(a: [__m256; 2], b: [__m256; 2], c: [__m256; 2]) -> [__m256; 2] {
+        [_mm256_fmadd_ps(a[0], b[0], c[0]), _mm256_fmadd_ps(a[1], b[1], c[1])]
+    }
+
+    #[inline(always)]
+    unsafe fn to_floats(value: [__m256i; 2]) -> [__m256; 2] {
+        [_mm256_cvtepi32_ps(value[0]), _mm256_cvtepi32_ps(value[1])]
+    }
+
+    #[inline(always)]
+    unsafe fn load_bytes(from: *const u8) -> [__m256i; 2] {
+        [_mm256_loadu_si256(from.cast()), _mm256_loadu_si256(from.add(32).cast())]
+    }
+
+    #[inline(always)]
+    unsafe fn low(value: [__m256i; 2]) -> [__m256i; 2] {
+        let mask = _mm256_set1_epi8(15);
+        [_mm256_and_si256(value[0], mask), _mm256_and_si256(value[1], mask)]
+    }
+
+    #[inline(always)]
+    unsafe fn high(value: [__m256i; 2]) -> [__m256i; 2] {
+        Self::low([_mm256_srli_epi16::<4>(value[0]), _mm256_srli_epi16::<4>(value[1])])
+    }
+
+    #[inline(always)]
+    unsafe fn with_two_bits<const SHIFT: u32>(a: [__m256i; 2], b: [__m256i; 2]) -> [__m256i; 2] {
+        let half = |a: __m256i, b: __m256i| {
+            let moved = match SHIFT {
+                0 => _mm256_slli_epi16::<4>(b),
+                2 => _mm256_slli_epi16::<2>(b),
+                4 => b,
+                _ => _mm256_srli_epi16::<2>(b),
+            };
+            _mm256_or_si256(a, _mm256_and_si256(moved, _mm256_set1_epi8(48)))
+        };
+        [half(a[0], b[0]), half(a[1], b[1])]
+    }
+
+    #[inline(always)]
+    unsafe fn byte<const J: u32>(value: [__m256i; 2]) -> [__m256i; 2] {
+        let half = |value: __m256i| {
+            let moved = match J {
+                0 => value,
+                1 => _mm256_srli_epi32::<8>(value),
+                2 => _mm256_srli_epi32::<16>(value),
+                _ => _mm256_srli_epi32::<24>(value),
+            };
+            _mm256_and_si256(moved, _mm256_set1_epi32(255))
+        };
+        [half(value[0]), half(value[1])]
+    }
+
+    #[inline(always)]
+    unsafe fn dot(acc: [__m256i; 2], w: [__m256i; 2], x: *const i8) -> [__m256i; 2] {
+        let x = splat4(x);
+        [dot_half(acc[0], w[0], x), dot_half(acc[1], w[1], x)]
+    }
+
+    #[inline(always)]
+    unsafe fn dot_offset(acc: [__m256i; 2], w: [__m256i; 2], x: *const i8) -> [__m256i; 2] {
+        let x = splat4(x);
+        [dot_half_offset(acc[0], w[0], x), dot_half_offset(acc[1], w[1], x)]
+    }
+
+    #[inline(always)]
+    unsafe fn finish_offset(acc: [__m256i; 2], _x_sum: f32) -> [__m256; 2] {
+        Self::to_floats(acc)
+    }
+}

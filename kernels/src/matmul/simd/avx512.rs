@@ -1,0 +1,134 @@
+//! AVX-512 with VNNI: a lane set is one register.
+
+#![allow(
+    unsafe_op_in_unsafe_fn,
+    reason = "each body is one intrinsic expression; the trait states what callers owe"
+)]
+
+use super::Simd;
+use std::arch::x86_64::*;
+
+/// AVX-512 F, BW, VL, DQ and VNNI.
+#[derive(Clone, Copy)]
+pub(in crate::matmul) struct Avx512;
+
+impl Simd for Avx512 {
+    type Floats = __m512;
+    type Ints = __m512i;
+    type Bytes = __m512i;
+
+    #[inline(always)]
+    unsafe fn splat(value: f32) -> __m512 {
+        _mm512_set1_ps(value)
+    }
+
+    #[inline(always)]
+    unsafe fn zero() -> __m512i {
+        _mm512_setzero_si512()
+    }
+
+    #[inline(always)]
+    unsafe fn load_f32(from: *const u8) -> __m512 {
+        _mm512_loadu_ps(from.cast())
+    }
+
+    #[inline(always)]
+    unsafe fn load_f16(from: *const u8) -> __m512 {
+        _mm512_cvtph_ps(_mm256_loadu_si256(from.cast()))
+    }
+
+    #[inline(always)]
+    unsafe fn load_bf16(from: *const u8) -> __m512 {
+        let bits = _mm512_cvtepu16_epi32(_mm256_loadu_si256(from.cast()));
+        _mm512_castsi512_ps(_mm512_slli_epi32::<16>(bits))
+    }
+
+    #[inline(always)]
+    unsafe fn load_u8(from: *const u8) -> __m512 {
+        _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128(from.cast())))
+    }
+
+    #[inline(always)]
+    unsafe fn load_i8(from: *const u8) -> __m512 {
+        _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(from.cast())))
+    }
+
+    #[inline(always)]
+    unsafe fn store(to: *mut f32, value: __m512) {
+        _mm512_storeu_ps(to, value);
+    }
+
+    #[inline(always)]
+    unsafe fn mul(a: __m512, b: __m512) -> __m512 {
+        _mm512_mul_ps(a, b)
+    }
+
+    #[inline(always)]
+    unsafe fn add(a: __m512, b: __m512) -> __m512 {
+        _mm512_add_ps(a, b)
+    }
+
+    #[inline(always)]
+    unsafe fn fma(a: __m512, b: __m512, c: __m512) -> __m512 {
+        _mm512_fmadd_ps(a, b, c)
+    }
+
+    #[inline(always)]
+    unsafe fn to_floats(value: __m512i) -> __m512 {
+        _mm512_cvtepi32_ps(value)
+    }
+
+    #[inline(always)]
+    unsafe fn load_bytes(from: *const u8) -> __m512i {
+        _mm512_loadu_si512(from.cast())
+    }
+
+    #[inline(always)]
+    unsafe fn low(value: __m512i) -> __m512i {
+        _mm512_and_si512(value, _mm512_set1_epi8(15))
+    }
+
+    #[inline(always)]
+    unsafe fn high(value: __m512i) -> __m512i {
+        _mm512_and_si512(_mm512_srli_epi16::<4>(value), _mm512_set1_epi8(15))
+    }
+
+    #[inline(always)]
+    unsafe fn with_two_bits<const SHIFT: u32>(a: __m512i, b: __m512i) -> __m512i {
+        let moved = match SHIFT {
+            0 => _mm512_slli_epi16::<4>(b),
+            2 => _mm512_slli_epi16::<2>(b),
+            4 => b,
+            _ => _mm512_srli_epi16::<2>(b),
+        };
+        // a | (moved & 48) in one step: 0xf8 is the truth table of x | (y & z).
+        _mm512_ternarylogic_epi32::<0xf8>(a, moved, _mm512_set1_epi8(48))
+    }
+
+    #[inline(always)]
+    unsafe fn byte<const J: u32>(value: __m512i) -> __m512i {
+        let moved = match J {
+            0 => value,
+            1 => _mm512_srli_epi32::<8>(value),
+            2 => _mm512_srli_epi32::<16>(value),
+            _ => return _mm512_srli_epi32::<24>(value),
+        };
+        _mm512_and_si512(moved, _mm512_set1_epi32(255))
+    }
+
+    #[inline(always)]
+    unsafe fn dot(acc: __m512i, w: __m512i, x: *const i8) -> __m512i {
+        _mm512_dpbusd_epi32(acc, w, _mm512_set1_epi32(x.cast::<i32>().read_unaligned()))
+    }
+
+    #[inline(always)]
+    unsafe fn dot_offset(acc: __m512i, w: __m512i, x: *const i8) -> __m512i {
+        Self::dot(acc, w, x)
+    }
+
+    #[inline(always)]
+    unsafe fn finish_offset(acc: __m512i, x_sum: f32) -> __m512 {
+        // Σ (w - 128) x = Σ w x - 128 Σ x; all three are integers below 2^24, so this is exact.
+        Self::fma(Self::splat(x_sum), Self::splat(-128.0), Self::to_floats(acc))
+    }
+}

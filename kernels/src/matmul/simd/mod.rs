@@ -1,0 +1,88 @@
+//! The few vector operations that the microkernels are written in, for each instruction set.
+//!
+//! A microkernel is generic code over [`Simd`], inlined into a function compiled for the instruction set. One source for
+//! all of them is what makes their bits equal: every operation here is exact or rounds once.
+
+#![allow(unsafe_code, reason = "vector intrinsics and pointers into packed weights")]
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod portable;
+
+#[cfg(target_arch = "x86_64")]
+pub(super) use avx2::Avx2;
+#[cfg(target_arch = "x86_64")]
+pub(super) use avx512::Avx512;
+pub(super) use portable::Portable;
+
+/// Sixteen lanes, one a weight row.
+///
+/// # Safety
+/// Every method may be called only on a machine that has the implementing type's instruction set. Pointers must be
+/// readable (or writable) for as many bytes as the method says.
+pub(super) trait Simd: Copy {
+    /// 16 × f32.
+    type Floats: Copy;
+    /// 16 × i32.
+    type Ints: Copy;
+    /// 64 bytes: 16 lanes of 4.
+    type Bytes: Copy;
+
+    /// All lanes `value`.
+    unsafe fn splat(value: f32) -> Self::Floats;
+    /// All lanes zero.
+    unsafe fn zero() -> Self::Ints;
+    /// Loads 16 f32.
+    unsafe fn load_f32(from: *const u8) -> Self::Floats;
+    /// Loads 16 f16.
+    unsafe fn load_f16(from: *const u8) -> Self::Floats;
+    /// Loads 16 bf16.
+    unsafe fn load_bf16(from: *const u8) -> Self::Floats;
+    /// Loads 16 u8.
+    unsafe fn load_u8(from: *const u8) -> Self::Floats;
+    /// Loads 16 i8.
+    unsafe fn load_i8(from: *const u8) -> Self::Floats;
+    /// Stores 16 f32.
+    unsafe fn store(to: *mut f32, value: Self::Floats);
+
+    /// `a * b`, rounded.
+    unsafe fn mul(a: Self::Floats, b: Self::Floats) -> Self::Floats;
+    /// `a + b`, rounded.
+    unsafe fn add(a: Self::Floats, b: Self::Floats) -> Self::Floats;
+    /// `a * b + c`, rounded once.
+    unsafe fn fma(a: Self::Floats, b: Self::Floats, c: Self::Floats) -> Self::Floats;
+    /// Lanes as f32: exact below 2^24.
+    unsafe fn to_floats(value: Self::Ints) -> Self::Floats;
+
+    /// Loads 64 bytes.
+    unsafe fn load_bytes(from: *const u8) -> Self::Bytes;
+    /// The low four bits of each byte.
+    unsafe fn low(value: Self::Bytes) -> Self::Bytes;
+    /// The high four bits of each byte.
+    unsafe fn high(value: Self::Bytes) -> Self::Bytes;
+    /// `a | (two bits of each byte of b, from bit SHIFT up) << 4`, for SHIFT 0, 2, 4 or 6.
+    unsafe fn with_two_bits<const SHIFT: u32>(a: Self::Bytes, b: Self::Bytes) -> Self::Bytes;
+    /// Byte `4 * lane + J` of each lane, as an integer.
+    unsafe fn byte<const J: u32>(value: Self::Bytes) -> Self::Ints;
+
+    /// Adds to each lane the product of its four unsigned bytes, below 64 each, with the four signed bytes at `x`.
+    unsafe fn dot(acc: Self::Ints, w: Self::Bytes, x: *const i8) -> Self::Ints;
+    /// As [`Simd::dot`] for bytes that stand for `byte - 128`; the sum is complete after [`Simd::finish_offset`].
+    unsafe fn dot_offset(acc: Self::Ints, w: Self::Bytes, x: *const i8) -> Self::Ints;
+    /// The sum of [`Simd::dot_offset`] over bytes of `x` whose sum is `x_sum`.
+    unsafe fn finish_offset(acc: Self::Ints, x_sum: f32) -> Self::Floats;
+}
+
+/// Asks for the cache line at `at`, which need not be readable.
+#[inline(always)]
+pub(super) fn prefetch(at: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch neither faults nor changes memory; SSE is part of x86-64.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(at.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
+}

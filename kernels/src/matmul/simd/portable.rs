@@ -1,0 +1,121 @@
+//! Plain Rust: arrays of sixteen, for the compiler to vectorise as it can.
+
+#![allow(
+    unsafe_op_in_unsafe_fn,
+    reason = "the only unsafe operations are reads that the trait's contract covers"
+)]
+
+use super::Simd;
+use half::{bf16, f16};
+use std::array::from_fn;
+
+/// Any machine.
+#[derive(Clone, Copy)]
+pub(in crate::matmul) struct Portable;
+
+impl Simd for Portable {
+    type Floats = [f32; 16];
+    type Ints = [i32; 16];
+    type Bytes = [u8; 64];
+
+    #[inline(always)]
+    unsafe fn splat(value: f32) -> [f32; 16] {
+        [value; 16]
+    }
+
+    #[inline(always)]
+    unsafe fn zero() -> [i32; 16] {
+        [0; 16]
+    }
+
+    #[inline(always)]
+    unsafe fn load_f32(from: *const u8) -> [f32; 16] {
+        from.cast::<[[u8; 4]; 16]>().read().map(f32::from_le_bytes)
+    }
+
+    #[inline(always)]
+    unsafe fn load_f16(from: *const u8) -> [f32; 16] {
+        from.cast::<[[u8; 2]; 16]>().read().map(|b| f16::from_le_bytes(b).to_f32())
+    }
+
+    #[inline(always)]
+    unsafe fn load_bf16(from: *const u8) -> [f32; 16] {
+        from.cast::<[[u8; 2]; 16]>().read().map(|b| bf16::from_le_bytes(b).to_f32())
+    }
+
+    #[inline(always)]
+    unsafe fn load_u8(from: *const u8) -> [f32; 16] {
+        from.cast::<[u8; 16]>().read().map(f32::from)
+    }
+
+    #[inline(always)]
+    unsafe fn load_i8(from: *const u8) -> [f32; 16] {
+        from.cast::<[i8; 16]>().read().map(f32::from)
+    }
+
+    #[inline(always)]
+    unsafe fn store(to: *mut f32, value: [f32; 16]) {
+        to.cast::<[f32; 16]>().write(value);
+    }
+
+    #[inline(always)]
+    unsafe fn mul(a: [f32; 16], b: [f32; 16]) -> [f32; 16] {
+        from_fn(|i| a[i] * b[i])
+    }
+
+    #[inline(always)]
+    unsafe fn add(a: [f32; 16], b: [f32; 16]) -> [f32; 16] {
+        from_fn(|i| a[i] + b[i])
+    }
+
+    #[inline(always)]
+    unsafe fn fma(a: [f32; 16], b: [f32; 16], c: [f32; 16]) -> [f32; 16] {
+        from_fn(|i| a[i].mul_add(b[i], c[i]))
+    }
+
+    #[inline(always)]
+    unsafe fn to_floats(value: [i32; 16]) -> [f32; 16] {
+        value.map(|v| v as f32)
+    }
+
+    #[inline(always)]
+    unsafe fn load_bytes(from: *const u8) -> [u8; 64] {
+        from.cast::<[u8; 64]>().read()
+    }
+
+    #[inline(always)]
+    unsafe fn low(value: [u8; 64]) -> [u8; 64] {
+        value.map(|b| b & 15)
+    }
+
+    #[inline(always)]
+    unsafe fn high(value: [u8; 64]) -> [u8; 64] {
+        value.map(|b| b >> 4)
+    }
+
+    #[inline(always)]
+    unsafe fn with_two_bits<const SHIFT: u32>(a: [u8; 64], b: [u8; 64]) -> [u8; 64] {
+        from_fn(|i| a[i] | (b[i] >> SHIFT & 3) << 4)
+    }
+
+    #[inline(always)]
+    unsafe fn byte<const J: u32>(value: [u8; 64]) -> [i32; 16] {
+        from_fn(|lane| i32::from(value[4 * lane + J as usize]))
+    }
+
+    #[inline(always)]
+    unsafe fn dot(acc: [i32; 16], w: [u8; 64], x: *const i8) -> [i32; 16] {
+        let x = x.cast::<[i8; 4]>().read().map(i32::from);
+        from_fn(|lane| (0..4).fold(acc[lane], |sum, j| sum + i32::from(w[4 * lane + j]) * x[j]))
+    }
+
+    #[inline(always)]
+    unsafe fn dot_offset(acc: [i32; 16], w: [u8; 64], x: *const i8) -> [i32; 16] {
+        Self::dot(acc, w, x)
+    }
+
+    #[inline(always)]
+    unsafe fn finish_offset(acc: [i32; 16], x_sum: f32) -> [f32; 16] {
+        acc.map(|sum| (sum - 128 * x_sum as i32) as f32)
+    }
+}
