@@ -4,6 +4,7 @@
 
 mod alphabet;
 mod bpe;
+mod classes;
 mod detokenize;
 mod pretokenize;
 mod spec;

@@ -1,6 +1,6 @@
 //! Pre-tokenizers: cutting text into words, inside which BPE merges. Each is one linear scan.
 
-use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
+use crate::classes::{is_letter, is_number};
 
 /// A pre-tokenizer, by the names of `tokenizer.ggml.pre`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,11 +33,9 @@ fn class(c: char) -> Class {
         ' ' | '\t'..='\r' => Class::Space,
         '\0'..='\x7F' => Class::Other,
         _ if c.is_whitespace() => Class::Space,
-        _ => match c.general_category_group() {
-            GeneralCategoryGroup::Letter => Class::Letter,
-            GeneralCategoryGroup::Number => Class::Number,
-            _ => Class::Other,
-        },
+        _ if is_letter(c) => Class::Letter,
+        _ if is_number(c) => Class::Number,
+        _ => Class::Other,
     }
 }
 

@@ -7,7 +7,8 @@ pub struct BpeSpec {
     pub model: String,
     /// Pre-tokenizer (`pre`): how text is cut into words before merging.
     pub pre: String,
-    /// The vocabulary (`tokens`); normal tokens are written in GPT-2's byte alphabet. Of equal entries the last rules.
+    /// The vocabulary (`tokens`); normal tokens are written in GPT-2's byte alphabet.
+    /// No two are equal.
     pub tokens: Vec<String>,
     /// Kind of each token (`token_type`): 1 normal, 2 unknown, 3 control, 4 user-defined, 5 unused, 6 byte.
     /// Empty: all normal.
@@ -53,6 +54,16 @@ pub enum TokenizerError {
     VocabularySize {
         /// Number of tokens.
         tokens: usize,
+    },
+    /// Two tokens that are written alike.
+    #[error("tokens {first} and {second} are both `{token}`; the model file is corrupt")]
+    DuplicateToken {
+        /// The token.
+        token: String,
+        /// The lower id.
+        first: u32,
+        /// The higher id.
+        second: u32,
     },
     /// Token types are given, but not one a token.
     #[error("{types} token types for {tokens} tokens; each token needs one, the model file is corrupt")]

@@ -49,24 +49,6 @@ struct Inner {
     end_of_generation: Vec<u32>,
 }
 
-/// Control tokens with which models end a turn, by name: they end generation beside `eos`.
-const END_OF_TURN: [&str; 14] = [
-    "<|eot_id|>",
-    "<|im_end|>",
-    "<|end|>",
-    "<|return|>",
-    "<|call|>",
-    "<end_of_turn>",
-    "<|endoftext|>",
-    "<|eom_id|>",
-    "<EOT>",
-    "_<EOT>",
-    "<|end_of_text|>",
-    "<end_of_utterance>",
-    "<｜end▁of▁sentence｜>",
-    "</s>",
-];
-
 impl Tokenizer {
     /// Builds the tokenizer that `spec` describes.
     ///
@@ -74,16 +56,15 @@ impl Tokenizer {
     /// The first value that makes no sense, see [`TokenizerError`].
     pub fn from_spec(spec: BpeSpec) -> Result<Tokenizer, TokenizerError> {
         let pre = check(&spec)?;
-        let ids: HashMap<&str, u32> = spec.tokens.iter().map(String::as_str).zip(0..).collect();
+        let ids = index(&spec.tokens)?;
         let merges = Merges::new(&spec, &ids)?;
         let vocab = Vocab::new(spec.tokens, &spec.token_types)?;
         let named = |wanted: fn(Kind) -> bool| {
             Finder::new(vocab.iter().filter(|(_, _, kind)| wanted(*kind)).map(|(name, id, _)| (name, id)))
         };
-        let ends =
-            vocab.iter().filter(|(name, _, kind)| *kind == Kind::Control && END_OF_TURN.contains(name));
-        let mut end_of_generation: Vec<u32> = ends.map(|(_, id, _)| id).chain(spec.eos).collect();
+        let mut end_of_generation: Vec<u32> = vocab.ends().chain(spec.eos).collect();
         end_of_generation.sort_unstable();
+        end_of_generation.dedup();
         let inner = Inner {
             pre,
             merges,
@@ -145,7 +126,7 @@ impl Tokenizer {
 
     /// The id of a token by its vocabulary entry: `<|im_end|>`, `Ġthe`. Searches the whole vocabulary.
     pub fn token_id(&self, token: &str) -> Option<u32> {
-        self.vocab.iter().rfind(|(name, _, _)| *name == token).map(|(_, id, _)| id)
+        self.vocab.iter().find(|(name, _, _)| *name == token).map(|(_, id, _)| id)
     }
 
     /// Number of tokens.
@@ -173,8 +154,8 @@ impl Tokenizer {
         self.vocab.is_special(id)
     }
 
-    /// Tokens with which a model ends its turn, in increasing order: eos, and control tokens with a name in common use
-    /// for it.
+    /// Tokens with which a model ends its turn or text, in increasing order: eos, and control tokens whose name is in
+    /// common use for it.
     pub fn end_of_generation(&self) -> &[u32] {
         &self.inner.end_of_generation
     }
@@ -207,4 +188,15 @@ fn check(spec: &BpeSpec) -> Result<Pre, TokenizerError> {
         }
     }
     Ok(pre)
+}
+
+/// Ids of tokens by name.
+fn index(tokens: &[String]) -> Result<HashMap<&str, u32>, TokenizerError> {
+    let mut ids = HashMap::with_capacity(tokens.len());
+    for (token, second) in tokens.iter().zip(0..) {
+        if let Some(first) = ids.insert(token.as_str(), second) {
+            return Err(TokenizerError::DuplicateToken { token: token.clone(), first, second });
+        }
+    }
+    Ok(ids)
 }

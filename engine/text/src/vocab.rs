@@ -31,6 +31,33 @@ impl Kind {
     }
 }
 
+/// Names with which models end a turn or a text. They are control tokens whatever the file says, as in llama.cpp: some
+/// files have them as user-defined, and then a user could end the turn by typing one.
+const END_NAMES: [&str; 22] = [
+    "<|eot_id|>",
+    "<|im_end|>",
+    "<|end|>",
+    "<|return|>",
+    "<|call|>",
+    "<|flush|>",
+    "<|calls|>",
+    "<end_of_turn>",
+    "<turn|>",
+    "<|endoftext|>",
+    "</s>",
+    "<|eom_id|>",
+    "<EOT>",
+    "_<EOT>",
+    "<|end_of_text|>",
+    "<end_of_utterance>",
+    "<eos>",
+    "<｜end▁of▁sentence｜>",
+    "[e~[",
+    "[EOS]",
+    "[EOT]",
+    "<|eot|>",
+];
+
 /// Tokens by id.
 #[derive(Clone, Debug)]
 pub(crate) struct Vocab {
@@ -49,7 +76,8 @@ impl Vocab {
         for ((id, token), kind) in
             (0..).zip(&tokens).zip(types.iter().map(Some).chain(std::iter::repeat(None)))
         {
-            let kind = kind.map_or(Ok(Kind::Normal), |&found| Kind::from_gguf(id, token, found))?;
+            let given = kind.map_or(Ok(Kind::Normal), |&found| Kind::from_gguf(id, token, found))?;
+            let kind = if END_NAMES.contains(&token.as_str()) { Kind::Control } else { given };
             match kind {
                 Kind::Normal => alphabet::push_bytes(token, &mut bytes),
                 Kind::Unknown | Kind::Control | Kind::UserDefined => {
@@ -69,7 +97,7 @@ impl Vocab {
     }
 
     /// Names, ids and kinds in order of id.
-    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = (&str, u32, Kind)> + ExactSizeIterator {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, u32, Kind)> {
         (0..self.tokens.len()).map(|i| (self.tokens[i].as_str(), i as u32, self.kinds[i]))
     }
 
@@ -80,6 +108,15 @@ impl Vocab {
             (Some(&from), Some(&to)) => &self.bytes[from..to],
             _ => &[],
         }
+    }
+
+    /// Tokens that end a turn or a text by their names, in increasing order.
+    pub(crate) fn ends(&self) -> impl Iterator<Item = u32> {
+        // Where a format has both of these, `<|end|>` ends a message inside the turn.
+        let named = |wanted: &str| self.tokens.iter().any(|token| token == wanted);
+        let end_is_inner = named("<|return|>") && named("<|call|>");
+        let ends = self.iter().filter(|(name, _, kind)| *kind == Kind::Control && END_NAMES.contains(name));
+        ends.filter(move |(name, _, _)| *name != "<|end|>" || !end_is_inner).map(|(_, id, _)| id)
     }
 
     /// Whether a token is not text.
