@@ -2,6 +2,7 @@
 //!
 //! Nothing here depends on the engine: memra is measured as a fresh process, exactly as a rival is.
 
+pub mod ab;
 pub mod child;
 pub mod exit;
 pub mod provenance;

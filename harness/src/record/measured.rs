@@ -4,6 +4,8 @@ use super::{ArmId, Extra};
 use memra_kernels::{KernelKey, space::Config};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::fmt;
+use std::str::FromStr;
 
 /// One process launch of an engine on one test.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -12,6 +14,9 @@ pub struct Run {
     pub cell_id: String,
     /// The test's shape.
     pub test: TestShape,
+    /// What it was for.
+    #[serde(default)]
+    pub phase: Phase,
     /// Which arm of the comparison it served; `null` outside one.
     pub arm: Option<ArmId>,
     /// Subject as given: `self`, a path, `config:slow=3%`, a manifest's name.
@@ -20,8 +25,8 @@ pub struct Run {
     pub engine: String,
     /// Version the engine reports.
     pub engine_version: String,
-    /// Pair number in the cell, from 0; negative for discarded warm pairs; `null` outside a comparison.
-    pub pair: Option<i32>,
+    /// Pair number in its phase and cell, from 0; `null` outside a comparison.
+    pub pair: Option<u32>,
     /// Position in the pair, 0 or 1.
     pub pos: Option<u8>,
     /// Program and arguments, non-UTF-8 bytes replaced.
@@ -61,7 +66,23 @@ pub struct Run {
     pub extra: Extra,
 }
 
-/// Shape of a test, in tokens.
+/// What a run is for. Only runs of phase `pair` are judged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Phase {
+    /// A measurement outside a comparison.
+    #[default]
+    Single,
+    /// The extra pair that starts a comparison.
+    Warm,
+    /// Arm A against itself, for the noise floor.
+    Floor,
+    /// Arm A against arm B.
+    Pair,
+}
+
+/// Shape of a test, in tokens. Its name is `pp512` (prompt), `tg128` (generation), `tg128@d512` (with 512 tokens in the
+/// cache).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct TestShape {
     /// Prompt tokens processed in the timed part.
@@ -70,6 +91,40 @@ pub struct TestShape {
     pub n_gen: u32,
     /// Tokens already in the cache when the clock starts.
     pub n_depth: u32,
+}
+
+impl fmt::Display for TestShape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let TestShape { n_prompt, n_gen, n_depth } = *self;
+        let separator = if n_prompt > 0 && n_gen > 0 { "+" } else { "" };
+        if n_prompt > 0 {
+            write!(f, "pp{n_prompt}")?;
+        }
+        if n_gen > 0 || n_prompt == 0 {
+            write!(f, "{separator}tg{n_gen}")?;
+        }
+        if n_depth > 0 { write!(f, "@d{n_depth}") } else { Ok(()) }
+    }
+}
+
+impl FromStr for TestShape {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let fail = || {
+            format!("test `{name}` is not known; tests are named like pp512, tg128, pp512@d1024, tg128@d512")
+        };
+        let number = |text: &str| text.parse::<u32>().ok().filter(|n| *n > 0).ok_or_else(fail);
+        let (head, depth) = name.split_once("@d").map_or((name, None), |(head, depth)| (head, Some(depth)));
+        let n_depth = depth.map_or(Ok(0), number)?;
+        if let Some(n) = head.strip_prefix("pp") {
+            Ok(TestShape { n_prompt: number(n)?, n_gen: 0, n_depth })
+        } else if let Some(n) = head.strip_prefix("tg") {
+            Ok(TestShape { n_prompt: 0, n_gen: number(n)?, n_depth })
+        } else {
+            Err(fail())
+        }
+    }
 }
 
 /// How a process ended.
@@ -244,5 +299,25 @@ impl Trial {
             return Err("a status other than ok needs a reason".into());
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn test_names_round_trip() {
+        for (name, n_prompt, n_gen, n_depth) in
+            [("pp512", 512, 0, 0), ("tg128", 0, 128, 0), ("tg1@d6144", 0, 1, 6144)]
+        {
+            let shape: TestShape = name.parse().unwrap();
+            assert_eq!(shape, TestShape { n_prompt, n_gen, n_depth });
+            assert_eq!(shape.to_string(), name);
+        }
+        for bad in ["", "pp", "pp0", "tg-1", "tg128@", "tg128@d", "tg128@d0", "xx5", "512", "pp512+tg128"] {
+            assert!(bad.parse::<TestShape>().is_err(), "{bad}");
+        }
+        assert_eq!(TestShape { n_prompt: 4, n_gen: 2, n_depth: 1 }.to_string(), "pp4+tg2@d1");
     }
 }

@@ -11,7 +11,8 @@ mod verdict;
 
 pub use log::{Log, LogError, MAX_FILE_BYTES, Reading, read, read_dir};
 pub use measured::{
-    CacheState, Exit, Model, Regime, Run, RunStatus, TestShape, Trial, TrialStatus, Verify, VerifyStatus,
+    CacheState, Exit, Model, Phase, Regime, Run, RunStatus, TestShape, Trial, TrialStatus, Verify,
+    VerifyStatus,
 };
 pub use session::{Competitor, Design, Host, Look, Session, Tool};
 pub use verdict::{Aa, Arm, ArmId, Incident, Judgement, Label, Note, Supersede, Verdict};

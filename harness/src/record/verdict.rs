@@ -113,6 +113,32 @@ pub enum Label {
     NotSlower,
 }
 
+impl Judgement {
+    /// Words for people.
+    pub fn words(self) -> &'static str {
+        match self {
+            Judgement::Pass => "pass",
+            Judgement::Regressed => "regressed",
+            Judgement::Inconclusive => "inconclusive",
+            Judgement::Incorrect => "incorrect",
+            Judgement::Unfit => "unfit",
+            Judgement::CompetitorFailed => "competitor failed",
+        }
+    }
+}
+
+impl Label {
+    /// Words for people.
+    pub fn words(self) -> &'static str {
+        match self {
+            Label::Improved => "improved",
+            Label::Equivalent => "equivalent",
+            Label::SlowerWithinMargin => "slower within margin",
+            Label::NotSlower => "not slower",
+        }
+    }
+}
+
 impl Verdict {
     /// `(ratio, lo, hi)` of the candidate's throughput over the other arm's: above 1, the candidate is faster.
     pub fn candidate_ratio(&self) -> Option<(f64, f64, f64)> {
@@ -163,8 +189,8 @@ pub struct Aa {
     pub q95_ratio: f64,
     /// Whether it serves one session only.
     pub provisional: bool,
-    /// When it expires, RFC 3339.
-    pub expires_at: String,
+    /// When it expires, RFC 3339; `null` where it serves its session only.
+    pub expires_at: Option<String>,
     /// The runs behind it.
     pub run_ids: Vec<String>,
     /// Unknown keys.
