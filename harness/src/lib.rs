@@ -5,6 +5,7 @@
 pub mod ab;
 pub mod child;
 pub mod exit;
+pub mod gate;
 pub mod provenance;
 pub mod record;
 pub mod stats;

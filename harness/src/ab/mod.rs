@@ -12,6 +12,7 @@ mod plan;
 
 pub use lab::{Context, Event, Events};
 pub use plan::Plan;
+pub(crate) use plan::competitor;
 
 use crate::exit::Code;
 use crate::record::{Judgement, Log, LogError, Verdict};

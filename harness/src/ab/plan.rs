@@ -110,7 +110,8 @@ impl Plan {
     }
 }
 
-fn competitor(subject: &Subject) -> Competitor {
+/// A rival as a session records it.
+pub(crate) fn competitor(subject: &Subject) -> Competitor {
     let list = |args: &[String]| Value::from(args.to_vec());
     let mut flags = Map::new();
     flags.insert("args".into(), list(&subject.manifest.bench.args));

@@ -111,6 +111,8 @@ pub enum Label {
     SlowerWithinMargin,
     /// Not slower by the margin; more is not known.
     NotSlower,
+    /// Computes what it should; not timed here.
+    Correct,
 }
 
 impl Judgement {
@@ -135,6 +137,7 @@ impl Label {
             Label::Equivalent => "equivalent",
             Label::SlowerWithinMargin => "slower within margin",
             Label::NotSlower => "not slower",
+            Label::Correct => "correct",
         }
     }
 }
@@ -155,7 +158,8 @@ impl Verdict {
         {
             return Err(format!("ratio {ratio} outside its interval [{lo}, {hi}]"));
         }
-        let judged = matches!(self.verdict, Judgement::Pass | Judgement::Regressed);
+        let judged = matches!(self.verdict, Judgement::Pass | Judgement::Regressed)
+            && self.label != Some(Label::Correct);
         if judged && (self.ratio.is_none() || self.run_ids.is_empty()) {
             return Err("a judgement of speed needs a ratio and run_ids".into());
         }

@@ -86,6 +86,8 @@ impl SubjectError {
 pub struct Finder {
     /// This binary.
     pub self_exe: PathBuf,
+    /// Arguments that every memra subject gets, so that it runs under the caller's configuration.
+    pub memra_args: Vec<OsString>,
     /// The environment from which children get what their manifest allows.
     pub env: BTreeMap<OsString, OsString>,
     /// Folders of `PATH`.
@@ -125,6 +127,8 @@ pub struct Subject {
     pub binary_hash: String,
     /// First line that its version command printed.
     pub version: String,
+    /// Arguments that carry the caller's configuration; they precede the overlay.
+    pub base_args: Vec<OsString>,
     /// Overlay, if any.
     pub overlay: Option<OverlayValue>,
     /// Environment of its processes.
@@ -208,6 +212,7 @@ impl Finder {
             binary,
             binary_hash,
             version: String::new(),
+            base_args: if manifest.name == MEMRA { self.memra_args.clone() } else { Vec::new() },
             overlay,
             env,
         };
@@ -244,18 +249,7 @@ fn parse_overlay(text: &str) -> Result<OverlayValue, String> {
         return Err("KEY=VALUE needs both".into());
     }
     let long = SHORT.iter().find(|(short, _)| *short == key).map_or(key, |(_, long)| long);
-    let value = match value.strip_suffix('%') {
-        Some(percent) => {
-            let percent: f64 =
-                percent.trim().parse().map_err(|_| format!("`{value}` is not a percentage"))?;
-            if !percent.is_finite() {
-                return Err(format!("`{value}` is not a percentage"));
-            }
-            (percent / 100.0).to_string()
-        }
-        None => value.to_owned(),
-    };
-    Ok(OverlayValue::Set { key: long.to_owned(), value })
+    Ok(OverlayValue::Set { key: long.to_owned(), value: value.to_owned() })
 }
 
 impl Subject {
@@ -290,7 +284,7 @@ impl Subject {
     }
 
     fn launch(&self, mut args: Vec<OsString>, time_limit: Duration) -> Launch {
-        args.extend(self.overlay_args());
+        args.extend(self.base_args.iter().cloned().chain(self.overlay_args()));
         Launch { args, env: self.env.clone(), time_limit, ..Launch::new(&self.binary) }
     }
 
@@ -312,7 +306,7 @@ impl Subject {
         }
     }
 
-    /// The overlay as a flag of a record: `("overlay.fault.slow", "0.03")`.
+    /// The overlay as a flag of a record: `("overlay.fault.slow", "3%")`.
     pub fn overlay_flag(&self) -> Option<(String, String)> {
         Some(match self.overlay.as_ref()? {
             OverlayValue::Set { key, value } => (format!("overlay.{key}"), value.clone()),
