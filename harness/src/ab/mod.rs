@@ -46,7 +46,7 @@ impl AbError {
     /// The exit code it means.
     pub fn code(&self) -> Code {
         match self {
-            AbError::Log(_) => Code::Corrupt,
+            AbError::Log(e) => e.code(),
             AbError::Io { .. } | AbError::Plan(_) => Code::Usage,
         }
     }

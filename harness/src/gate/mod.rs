@@ -125,11 +125,7 @@ fn check(plan: &GatePlan, context: &mut Context<'_>) -> Result<Verdict, AbError>
         }
     }
     verdict.extra.insert("candidate_check".into(), candidate.to_value());
-    let incorrect = !verdict.reasons.is_empty();
-    (verdict.verdict, verdict.label) = match incorrect {
-        true => (Judgement::Incorrect, None),
-        false => (Judgement::Pass, Some(crate::record::Label::Correct)),
-    };
+    verdict.verdict = if verdict.reasons.is_empty() { Judgement::Pass } else { Judgement::Incorrect };
     Ok(verdict)
 }
 

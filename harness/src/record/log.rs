@@ -8,6 +8,7 @@
 //! A line is the record's JSON with `,"crc":"xxxxxxxx"` put before its last brace: CRC-32C, hex, of the JSON without it.
 
 use super::{Body, Record, SCHEMA};
+use crate::exit::Code;
 use rustix::fs::{FlockOperation, fdatasync, flock};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -45,6 +46,16 @@ pub enum LogError {
         /// `file:line: what`, one each.
         problems: Vec<String>,
     },
+}
+
+impl LogError {
+    /// The exit code it means.
+    pub fn code(&self) -> Code {
+        match self {
+            LogError::Corrupt { .. } => Code::Corrupt,
+            LogError::Io { .. } | LogError::Invalid { .. } => Code::Unfit,
+        }
+    }
 }
 
 fn io_error(path: &Path) -> impl FnOnce(io::Error) -> LogError + '_ {

@@ -45,7 +45,7 @@ pub struct Verdict {
     pub look: u32,
     /// The judgement of the candidate.
     pub verdict: Judgement,
-    /// How it passed; `null` unless it did.
+    /// How fast it passed; `null` unless it did, and for a check that times nothing.
     pub label: Option<Label>,
     /// Why, in words.
     pub reasons: Vec<String>,
@@ -111,8 +111,6 @@ pub enum Label {
     SlowerWithinMargin,
     /// Not slower by the margin; more is not known.
     NotSlower,
-    /// Computes what it should; not timed here.
-    Correct,
 }
 
 impl Judgement {
@@ -137,7 +135,6 @@ impl Label {
             Label::Equivalent => "equivalent",
             Label::SlowerWithinMargin => "slower within margin",
             Label::NotSlower => "not slower",
-            Label::Correct => "correct",
         }
     }
 }
@@ -158,13 +155,12 @@ impl Verdict {
         {
             return Err(format!("ratio {ratio} outside its interval [{lo}, {hi}]"));
         }
-        let judged = matches!(self.verdict, Judgement::Pass | Judgement::Regressed)
-            && self.label != Some(Label::Correct);
+        let judged = self.label.is_some() || self.verdict == Judgement::Regressed;
         if judged && (self.ratio.is_none() || self.run_ids.is_empty()) {
             return Err("a judgement of speed needs a ratio and run_ids".into());
         }
-        if self.label.is_some() != (self.verdict == Judgement::Pass) {
-            return Err("label belongs to a pass, and only to one".into());
+        if self.label.is_some() && self.verdict != Judgement::Pass {
+            return Err("only a pass has a label".into());
         }
         Ok(())
     }
