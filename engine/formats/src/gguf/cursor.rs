@@ -5,6 +5,9 @@ use super::{Array, GgufError, Value, ValueType};
 /// Deepest nesting of arrays that is read; no known file nests at all.
 const MAX_NESTING: usize = 4;
 
+/// Longest name of a key or tensor in bytes, by the specification.
+const MAX_NAME: usize = 65_535;
+
 /// A position in a run of bytes.
 pub(super) struct Cursor<'a> {
     bytes: &'a [u8],
@@ -59,11 +62,13 @@ impl<'a> Cursor<'a> {
         self.take(len, 1, what)
     }
 
-    /// A string that must be UTF-8.
+    /// The name of a key or tensor. Names are printed, so one that could drive a terminal is refused.
     pub(super) fn name(&mut self, what: &'static str) -> Result<&'a str, GgufError> {
         let bytes = self.string(what)?;
         let offset = self.pos - bytes.len();
-        std::str::from_utf8(bytes).map_err(|_| GgufError::NotUtf8 { what, offset })
+        let text = std::str::from_utf8(bytes).ok();
+        let printable = text.filter(|text| text.len() <= MAX_NAME && !text.contains(char::is_control));
+        printable.ok_or(GgufError::Name { what, offset })
     }
 
     /// A value type; `key` is named in errors.

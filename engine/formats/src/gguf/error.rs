@@ -60,9 +60,9 @@ pub enum GgufError {
         /// The largest number read.
         limit: u64,
     },
-    /// A name that is not UTF-8.
-    #[error("byte {offset}: {what} is not UTF-8; the file is corrupt")]
-    NotUtf8 {
+    /// A name that no writer writes.
+    #[error("byte {offset}: {what} is not printable UTF-8 of at most 65535 bytes; the file is corrupt")]
+    Name {
         /// `a metadata key` or `a tensor name`.
         what: &'static str,
         /// Where its characters begin.
