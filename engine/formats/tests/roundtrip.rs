@@ -1,4 +1,5 @@
 //! What the writer writes, the reader reads.
+#![allow(clippy::unwrap_used, reason = "a test stops at what it does not expect")]
 
 use memra_formats::{Array, Gguf, GgufError, GgufWriter, Value, ValueType};
 use memra_kernels::DType;

@@ -200,3 +200,78 @@ fn index(tokens: &[String]) -> Result<HashMap<&str, u32>, TokenizerError> {
     }
     Ok(ids)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec() -> BpeSpec {
+        BpeSpec {
+            model: "gpt2".into(),
+            pre: "smollm".into(),
+            tokens: ["a", "b", "ab", "<s>", "</s>", "tool"].map(str::to_owned).to_vec(),
+            token_types: vec![1, 1, 1, 3, 3, 4],
+            merges: vec!["a b".into()],
+            bos: Some(3),
+            eos: Some(4),
+            ..BpeSpec::default()
+        }
+    }
+
+    fn refused(change: impl FnOnce(&mut BpeSpec)) -> String {
+        let mut spec = spec();
+        change(&mut spec);
+        Tokenizer::from_spec(spec).expect_err("a broken specification was accepted").to_string()
+    }
+
+    #[test]
+    fn broken_specifications_are_named() {
+        assert!(refused(|s| s.model = "llama".into()).contains("`llama` is not supported"));
+        assert!(refused(|s| s.pre = "qwen2".into()).ends_with(
+            "`qwen2` is not known, and guessing would give wrong tokens; supported: gpt-2, smollm"
+        ));
+        assert!(refused(|s| s.tokens.clear()).contains("a vocabulary of 0 tokens"));
+        assert!(refused(|s| s.tokens[2] = "a".into()).contains("tokens 0 and 2 are both `a`"));
+        assert!(refused(|s| s.token_types.truncate(3)).contains("3 token types for 6 tokens"));
+        assert!(refused(|s| s.token_types[1] = 7).contains("token 1 (`b`) has type 7"));
+        assert!(refused(|s| s.token_types[1] = -1).contains("type -1"));
+        for merge in ["ab", "", " ", "a ", " b", "a b b", "a  b"] {
+            let expected = format!("merge 0 (`{merge}`) is not two tokens separated by one space");
+            assert_eq!(refused(|s| s.merges[0] = merge.into()), expected);
+        }
+        assert!(refused(|s| s.merges.push("a x".into())).contains("merge 1 (`a x`) needs the token `x`"));
+        assert!(refused(|s| s.merges.push("b a".into())).contains("merge 1 (`b a`) needs the token `ba`"));
+        assert_eq!(refused(|s| s.bos = Some(6)), "the bos token is 6, but the vocabulary ends at 5");
+        assert!(refused(|s| s.eos = Some(u32::MAX)).contains("the eos token is 4294967295"));
+        assert!(refused(|s| s.unk = Some(6)).contains("the unk token"));
+        assert!(refused(|s| s.pad = Some(6)).contains("the pad token"));
+        assert!(refused(|s| (s.add_bos, s.bos) = (true, None)).contains("add_bos is set, but no bos token"));
+        assert!(refused(|s| (s.add_eos, s.eos) = (true, None)).contains("add_eos is set, but no eos token"));
+    }
+
+    #[test]
+    fn specials_are_added_parsed_and_hidden_as_asked() {
+        let tokenizer = Tokenizer::from_spec(BpeSpec { add_bos: true, add_eos: true, ..spec() }).unwrap();
+        let encode = |text, add_special, parse_special| {
+            tokenizer.encode(text, EncodeOptions { add_special, parse_special })
+        };
+        assert_eq!(encode("ab<s>toolb", true, true), [3, 2, 3, 5, 1, 4]);
+        // The vocabulary has no token for `<`, `s` and `>`: they yield nothing.
+        assert_eq!(encode("ab<s>toolb", false, false), [2, 5, 1]);
+        assert_eq!(encode("", true, true), [3, 4]);
+        let ids = [3, 2, 5, 77, 4];
+        assert_eq!(tokenizer.decode(&ids, Specials::Show), "<s>abtool</s>");
+        assert_eq!(tokenizer.decode(&ids, Specials::Skip), "abtool");
+        assert_eq!(tokenizer.end_of_generation(), [4]);
+        assert_eq!((tokenizer.token_id("tool"), tokenizer.token_id("x")), (Some(5), None));
+    }
+
+    #[test]
+    fn without_token_types_every_token_is_text() {
+        let tokenizer = Tokenizer::from_spec(BpeSpec { token_types: vec![], ..spec() }).unwrap();
+        let options = EncodeOptions { add_special: true, parse_special: true };
+        assert_eq!(tokenizer.encode("ab<s>", options), [2]);
+        // Except one that ends a text by its name.
+        assert_eq!(tokenizer.encode("a</s>", options), [0, 4]);
+    }
+}
