@@ -44,6 +44,21 @@ impl Code {
         Code::NUMBERS[self as usize].1
     }
 
+    /// Words for people.
+    pub fn words(self) -> &'static str {
+        match self {
+            Code::Corrupt => "data corrupt",
+            Code::Interrupted => "interrupted",
+            Code::Incorrect => "incorrect",
+            Code::Regressed => "regressed",
+            Code::Usage => "wrongly asked",
+            Code::Unfit => "unfit",
+            Code::CompetitorFailed => "competitor failed",
+            Code::Inconclusive => "inconclusive",
+            Code::Pass => "pass",
+        }
+    }
+
     /// The code with this number.
     pub fn from_number(number: i32) -> Option<Code> {
         Code::NUMBERS.iter().find(|(_, n)| i32::from(*n) == number).map(|(code, _)| *code)

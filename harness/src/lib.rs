@@ -4,8 +4,10 @@
 
 pub mod ab;
 pub mod child;
+pub mod doctor;
 pub mod exit;
 pub mod gate;
+pub mod nightly;
 pub mod provenance;
 pub mod record;
 pub mod stats;
