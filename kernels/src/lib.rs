@@ -3,6 +3,9 @@
 //! Nothing here knows of models or files. Tensors are row-major; `n` counts output features (weight rows), `k` input
 //! features (weight columns), `m` activation rows (tokens).
 
+#[cfg(target_endian = "big")]
+compile_error!("files and packed weights are little-endian, and kernels read them in place");
+
 pub mod activation;
 pub mod attention;
 pub mod check;

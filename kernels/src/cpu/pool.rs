@@ -17,6 +17,9 @@ use std::time::{Duration, Instant};
 /// scheduler quantum.
 const SPIN: Duration = Duration::from_micros(200);
 
+/// Spins of a caller that waits for the last tasks before it starts to yield: a few tens of microseconds.
+const PATIENCE: u32 = 500;
+
 type Task<'a> = dyn Fn(usize, usize) + Sync + 'a;
 
 /// One parallel region, as the workers see it.
@@ -27,15 +30,18 @@ struct Job {
     threads: usize,
 }
 
+/// `Shared::state` is one region's number times `EPOCH`, with `OPEN` set while workers may join it, plus how many have
+/// joined and not yet left.
+const EPOCH: usize = 1 << 16;
+const OPEN: usize = 1 << 15;
+const JOINED: usize = OPEN - 1;
+
 struct Shared {
-    /// The current job; written by `run` only while every worker is idle (`running == 0`).
+    /// The current job; written by `run` only while no worker has joined and none can.
     job: UnsafeCell<Option<Job>>,
-    /// Raised once a job is published; workers run a job each time it changes.
-    epoch: AtomicUsize,
+    state: AtomicUsize,
     /// Next task index of the current job.
     next: AtomicUsize,
-    /// Workers that have not finished the current job.
-    running: AtomicUsize,
     stop: AtomicBool,
     /// The first panic of the current job.
     panic: Mutex<Option<Box<dyn Any + Send>>>,
@@ -43,11 +49,12 @@ struct Shared {
     parked: Vec<AtomicBool>,
 }
 
-// SAFETY: `job` is written only by the one caller of `run` (it holds the pool's lock) while `running == 0`, and read
-// by workers only after they saw the epoch change with Acquire, which the write precedes with Release.
+// SAFETY: `job` is written only by the one caller of `run` (it holds the pool's lock) while the state is closed and
+// nobody has joined, and read by workers only after joining: the exchange that joins (Acquire) saw the open state, which
+// was stored (Release) after the job.
 unsafe impl Sync for Shared {}
-// SAFETY: the raw pointer inside `job` is only followed between publication and the end of `run`, on any thread, and
-// points to a `Sync` closure.
+// SAFETY: the raw pointer inside `job` is only followed between joining and leaving, on any thread, and points to a
+// `Sync` closure.
 unsafe impl Send for Shared {}
 
 /// A fixed set of worker threads; the calling thread is one of them.
@@ -64,9 +71,8 @@ impl Pool {
         let extra = threads.max(1) - 1;
         let shared = Arc::new(Shared {
             job: UnsafeCell::new(None),
-            epoch: AtomicUsize::new(0),
+            state: AtomicUsize::new(0),
             next: AtomicUsize::new(0),
-            running: AtomicUsize::new(0),
             stop: AtomicBool::new(false),
             panic: Mutex::new(None),
             parked: (0..extra).map(|_| AtomicBool::new(false)).collect(),
@@ -106,23 +112,24 @@ impl Pool {
         }
         let _busy = lock(&self.busy);
         let shared = &*self.shared;
-        // SAFETY: the lifetime is erased only for the length of this call: `run` does not return (nor unwind) before
-        // `running` is back at zero, after which no worker follows the pointer.
+        // SAFETY: the lifetime is erased only for the length of this call: `run` does not return (nor unwind) before the
+        // state is closed and everyone has left, after which no worker follows the pointer.
         let erased = unsafe { std::mem::transmute::<*const Task<'_>, *const Task<'static>>(task) };
-        // SAFETY: `running == 0` here (held since the last `run`), so no worker reads `job`.
+        // SAFETY: the state is closed and nobody has joined (held since the last `run`), so no worker reads `job`.
         unsafe { *shared.job.get() = Some(Job { task: erased, tasks, threads }) };
         shared.next.store(0, Ordering::Relaxed);
-        shared.running.store(self.workers.len(), Ordering::Relaxed);
-        // SeqCst against the worker's `parked` store: either we see it parked, or it sees the new epoch.
-        shared.epoch.fetch_add(1, Ordering::SeqCst);
-        for (worker, parked) in self.threads.iter().zip(&shared.parked) {
+        // SeqCst against the worker's `parked` store: either we see it parked, or it sees the new state.
+        shared.state.fetch_add(EPOCH | OPEN, Ordering::SeqCst);
+        for (worker, parked) in self.threads.iter().zip(&shared.parked).take(threads - 1) {
             if parked.load(Ordering::SeqCst) {
                 worker.unpark();
             }
         }
         shared.drain(task, tasks, 0);
-        let mut spins = 0u32;
-        while shared.running.load(Ordering::Acquire) != 0 {
+        // A worker that comes late, descheduled by the system perhaps, finds the region closed: nobody waits for it.
+        shared.state.fetch_and(!OPEN, Ordering::Relaxed);
+        let mut spins = 0;
+        while shared.state.load(Ordering::Acquire) & JOINED != 0 {
             backoff(&mut spins);
         }
         if let Some(panic) = lock(&shared.panic).take() {
@@ -182,7 +189,7 @@ impl Pool {
 impl Drop for Pool {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::SeqCst);
-        self.shared.epoch.fetch_add(1, Ordering::SeqCst);
+        self.shared.state.fetch_add(EPOCH, Ordering::SeqCst);
         for worker in self.workers.drain(..) {
             worker.thread().unpark();
             // A worker never panics: it catches its tasks' panics.
@@ -192,6 +199,12 @@ impl Drop for Pool {
 }
 
 impl Shared {
+    /// Joins region `epoch` if it is still the current one and open.
+    fn join(&self, epoch: usize) -> bool {
+        let join = |state: usize| (state / EPOCH == epoch && state & OPEN != 0).then_some(state + 1);
+        self.state.fetch_update(Ordering::Acquire, Ordering::Relaxed, join).is_ok()
+    }
+
     /// Runs tasks until none is left; a panic is kept for the caller and stops the hand-out.
     fn drain(&self, task: &Task<'_>, tasks: usize, thread: usize) {
         let result = catch_unwind(AssertUnwindSafe(|| {
@@ -213,35 +226,39 @@ impl Shared {
 fn work(shared: &Shared, worker: usize) {
     let mut seen = 0;
     loop {
-        seen = wait(shared, worker, seen);
+        let state = wait(shared, worker, seen);
+        seen = state / EPOCH;
         if shared.stop.load(Ordering::SeqCst) {
             return;
         }
-        // SAFETY: the epoch changed, so `run` has published a job and waits for `running`.
+        if !shared.join(seen) {
+            continue;
+        }
+        // SAFETY: joined, so `run` has published a job and waits for this worker to leave.
         if let Some(job) = unsafe { *shared.job.get() }
             && worker + 1 < job.threads
         {
-            // SAFETY: `run` keeps the closure alive until `running` is zero.
+            // SAFETY: `run` keeps the closure alive until this worker has left.
             shared.drain(unsafe { &*job.task }, job.tasks, worker + 1);
         }
-        shared.running.fetch_sub(1, Ordering::Release);
+        shared.state.fetch_sub(1, Ordering::Release);
     }
 }
 
-/// Waits for an epoch other than `seen`: spins for [`SPIN`], then parks.
+/// Waits for a region other than `seen` and returns the state: spins for [`SPIN`], then parks.
 fn wait(shared: &Shared, worker: usize, seen: usize) -> usize {
     let start = Instant::now();
     loop {
         for _ in 0..64 {
-            let epoch = shared.epoch.load(Ordering::Acquire);
-            if epoch != seen {
-                return epoch;
+            let state = shared.state.load(Ordering::Acquire);
+            if state / EPOCH != seen {
+                return state;
             }
             std::hint::spin_loop();
         }
         if start.elapsed() > SPIN {
             shared.parked[worker].store(true, Ordering::SeqCst);
-            while shared.epoch.load(Ordering::SeqCst) == seen {
+            while shared.state.load(Ordering::SeqCst) / EPOCH == seen {
                 std::thread::park();
             }
             shared.parked[worker].store(false, Ordering::SeqCst);
@@ -252,7 +269,7 @@ fn wait(shared: &Shared, worker: usize, seen: usize) -> usize {
 /// Spins, and yields once the other threads have clearly been descheduled.
 fn backoff(spins: &mut u32) {
     *spins += 1;
-    if *spins > 20_000 {
+    if *spins > PATIENCE {
         std::thread::yield_now();
     } else {
         std::hint::spin_loop();
@@ -315,6 +332,29 @@ mod tests {
             sum.fetch_add(i as u64, Ordering::Relaxed);
         });
         assert_eq!(sum.into_inner(), 45);
+    }
+
+    #[test]
+    fn many_short_regions_on_more_threads_than_cores_lose_no_task() {
+        let pool = Pool::new(6);
+        let mut out = [0u32; 3];
+        for _ in 0..5_000 {
+            pool.chunks_mut(6, &mut out, 1, &|index, part| part[0] += 1 + index as u32);
+        }
+        assert_eq!(out, [5_000, 10_000, 15_000]);
+    }
+
+    #[test]
+    fn scratch_is_never_shared() {
+        let pool = Pool::new(3);
+        let (mut out, mut scratch) = ([0u32; 50], [0u32; 30]);
+        pool.chunks_with_scratch(3, &mut out, 2, &mut scratch, 10, &|index, part, own| {
+            assert_eq!(own.len(), 10);
+            own.fill(index as u32);
+            std::thread::yield_now();
+            part.fill(own.iter().sum());
+        });
+        assert!(out.iter().enumerate().all(|(i, v)| *v == 10 * (i as u32 / 2)));
     }
 
     #[test]

@@ -134,16 +134,19 @@ pub(super) unsafe fn floats<S: Simd, const T: usize>(p: &Panel, layout: Layout, 
         let head = p.tiles.add(block / parts * layout.head);
         decode(head, block % parts, p.tiles.add(p.heads + block * layout.body), w.as_mut_ptr().cast());
         let columns = GROUP.min(p.columns - block * GROUP);
-        let x: [*const f32; T] = match p.x {
-            XRows::F32 { x, stride } => from_fn(|t| x.add(t * stride + block * GROUP)),
-            XRows::Q8 { codes, blocks, .. } => {
-                for (t, converted) in converted.iter_mut().enumerate() {
+        let mut x = [std::ptr::null::<f32>(); T];
+        for t in 0..T {
+            x[t] = match p.x {
+                XRows::F32 { x, stride } => x.add(t * stride + block * GROUP),
+                XRows::Q8 { codes, blocks, .. } => {
                     let codes = codes.add((t * blocks + block) * GROUP);
-                    *converted = codes.cast::<[i8; GROUP]>().read().map(f32::from);
+                    for (i, value) in converted[t].iter_mut().enumerate() {
+                        *value = f32::from(*codes.add(i));
+                    }
+                    converted[t].as_ptr()
                 }
-                from_fn(|t| converted[t].as_ptr())
-            }
-        };
+            };
+        }
         let mut sums = [S::splat(0.0); T];
         for (column, w) in w[..columns].iter().enumerate() {
             let w = S::load_f32(w.as_ptr().cast());

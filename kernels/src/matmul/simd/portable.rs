@@ -1,4 +1,4 @@
-//! Plain Rust: arrays of sixteen, for the compiler to vectorise as it can.
+//! Plain Rust: arrays of sixteen, for the compiler to vectorise as it can. Little-endian machines only.
 
 #![allow(
     unsafe_op_in_unsafe_fn,
@@ -7,11 +7,20 @@
 
 use super::Simd;
 use half::{bf16, f16};
-use std::array::from_fn;
 
 /// Any machine.
 #[derive(Clone, Copy)]
 pub(in crate::matmul) struct Portable;
+
+/// `[f(0), f(1), …]`. A plain loop: `array::from_fn` and `map` are not always inlined.
+#[inline(always)]
+fn lanes<T: Copy + Default, const N: usize>(f: impl Fn(usize) -> T) -> [T; N] {
+    let mut out = [T::default(); N];
+    for (i, out) in out.iter_mut().enumerate() {
+        *out = f(i);
+    }
+    out
+}
 
 impl Simd for Portable {
     type Floats = [f32; 16];
@@ -30,27 +39,27 @@ impl Simd for Portable {
 
     #[inline(always)]
     unsafe fn load_f32(from: *const u8) -> [f32; 16] {
-        from.cast::<[[u8; 4]; 16]>().read().map(f32::from_le_bytes)
+        lanes(|i| from.cast::<f32>().add(i).read_unaligned())
     }
 
     #[inline(always)]
     unsafe fn load_f16(from: *const u8) -> [f32; 16] {
-        from.cast::<[[u8; 2]; 16]>().read().map(|b| f16::from_le_bytes(b).to_f32())
+        lanes(|i| from.cast::<f16>().add(i).read_unaligned().to_f32())
     }
 
     #[inline(always)]
     unsafe fn load_bf16(from: *const u8) -> [f32; 16] {
-        from.cast::<[[u8; 2]; 16]>().read().map(|b| bf16::from_le_bytes(b).to_f32())
+        lanes(|i| from.cast::<bf16>().add(i).read_unaligned().to_f32())
     }
 
     #[inline(always)]
     unsafe fn load_u8(from: *const u8) -> [f32; 16] {
-        from.cast::<[u8; 16]>().read().map(f32::from)
+        lanes(|i| f32::from(*from.add(i)))
     }
 
     #[inline(always)]
     unsafe fn load_i8(from: *const u8) -> [f32; 16] {
-        from.cast::<[i8; 16]>().read().map(f32::from)
+        lanes(|i| f32::from(*from.cast::<i8>().add(i)))
     }
 
     #[inline(always)]
@@ -60,22 +69,22 @@ impl Simd for Portable {
 
     #[inline(always)]
     unsafe fn mul(a: [f32; 16], b: [f32; 16]) -> [f32; 16] {
-        from_fn(|i| a[i] * b[i])
+        lanes(|i| a[i] * b[i])
     }
 
     #[inline(always)]
     unsafe fn add(a: [f32; 16], b: [f32; 16]) -> [f32; 16] {
-        from_fn(|i| a[i] + b[i])
+        lanes(|i| a[i] + b[i])
     }
 
     #[inline(always)]
     unsafe fn fma(a: [f32; 16], b: [f32; 16], c: [f32; 16]) -> [f32; 16] {
-        from_fn(|i| a[i].mul_add(b[i], c[i]))
+        lanes(|i| a[i].mul_add(b[i], c[i]))
     }
 
     #[inline(always)]
     unsafe fn to_floats(value: [i32; 16]) -> [f32; 16] {
-        value.map(|v| v as f32)
+        lanes(|i| value[i] as f32)
     }
 
     #[inline(always)]
@@ -85,28 +94,28 @@ impl Simd for Portable {
 
     #[inline(always)]
     unsafe fn low(value: [u8; 64]) -> [u8; 64] {
-        value.map(|b| b & 15)
+        lanes(|i| value[i] & 15)
     }
 
     #[inline(always)]
     unsafe fn high(value: [u8; 64]) -> [u8; 64] {
-        value.map(|b| b >> 4)
+        lanes(|i| value[i] >> 4)
     }
 
     #[inline(always)]
     unsafe fn with_two_bits<const SHIFT: u32>(a: [u8; 64], b: [u8; 64]) -> [u8; 64] {
-        from_fn(|i| a[i] | (b[i] >> SHIFT & 3) << 4)
+        lanes(|i| a[i] | (b[i] >> SHIFT & 3) << 4)
     }
 
     #[inline(always)]
     unsafe fn byte<const J: u32>(value: [u8; 64]) -> [i32; 16] {
-        from_fn(|lane| i32::from(value[4 * lane + J as usize]))
+        lanes(|lane| i32::from(value[4 * lane + J as usize]))
     }
 
     #[inline(always)]
     unsafe fn dot(acc: [i32; 16], w: [u8; 64], x: *const i8) -> [i32; 16] {
-        let x = x.cast::<[i8; 4]>().read().map(i32::from);
-        from_fn(|lane| (0..4).fold(acc[lane], |sum, j| sum + i32::from(w[4 * lane + j]) * x[j]))
+        let x = x.cast::<[i8; 4]>().read();
+        lanes(|lane| (0..4).fold(acc[lane], |sum, j| sum + i32::from(w[4 * lane + j]) * i32::from(x[j])))
     }
 
     #[inline(always)]
@@ -116,6 +125,7 @@ impl Simd for Portable {
 
     #[inline(always)]
     unsafe fn finish_offset(acc: [i32; 16], x_sum: f32) -> [f32; 16] {
-        acc.map(|sum| (sum - 128 * x_sum as i32) as f32)
+        let offset = 128 * x_sum as i32;
+        lanes(|i| (acc[i] - offset) as f32)
     }
 }
