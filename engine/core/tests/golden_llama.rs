@@ -1,5 +1,7 @@
 //! A tiny random llama against transformers: see `fixtures/README.md`.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 use memra_engine::model::{LoadOptions, Model};
 use memra_engine::sampling::argmax;
 use memra_engine::{GenerateOptions, Session, SessionOptions, generate, logits};
@@ -53,7 +55,8 @@ fn greedy_ids_match_transformers() {
     let (ids, greedy) = reference();
     let mut session = session(true);
     let seq = session.new_sequence();
-    let options = GenerateOptions { max_tokens: greedy.len(), ignore_eos: true, ..GenerateOptions::default() };
+    let options =
+        GenerateOptions { max_tokens: greedy.len(), ignore_eos: true, ..GenerateOptions::default() };
     let mut streamed = Vec::new();
     let result = generate(&mut session, seq, &ids, &options, &mut |token| {
         streamed.push(token);

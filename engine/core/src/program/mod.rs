@@ -157,3 +157,6 @@ impl StateSpec {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
