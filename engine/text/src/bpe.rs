@@ -7,7 +7,6 @@ use std::{cmp::Reverse, collections::BinaryHeap, collections::HashMap};
 const NONE: u32 = u32::MAX;
 
 /// The merges of a vocabulary, by token ids.
-#[derive(Clone, Debug)]
 pub(crate) struct Merges {
     /// Token of each byte, or `NONE`.
     bytes: [u32; 256],
@@ -17,7 +16,7 @@ pub(crate) struct Merges {
     merges: Vec<Merge>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 struct Merge {
     right: u32,
     rank: u32,
@@ -25,7 +24,7 @@ struct Merge {
 }
 
 /// A piece of the word being merged; pieces are a doubly linked list.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 struct Piece {
     token: u32,
     prev: u32,
@@ -37,7 +36,7 @@ struct Piece {
 }
 
 /// Memory reused from word to word.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Scratch {
     pieces: Vec<Piece>,
     /// (rank, piece), best first; entries whose piece has another rank by now are out of date.

@@ -1,7 +1,6 @@
 //! Finding special tokens in text: at each place the longest one that begins there, from left to right.
 
 /// A set of tokens to be found in text by their names.
-#[derive(Clone, Debug, Default)]
 pub(crate) struct Finder {
     /// Names and ids, ordered by name.
     tokens: Vec<(String, u32)>,

@@ -4,7 +4,7 @@ use crate::{BpeSpec, Detokenizer, TokenizerError};
 use crate::{
     bpe::Merges, bpe::Scratch, pretokenize::Pre, special::Finder, special::Part, vocab::Kind, vocab::Vocab,
 };
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, fmt, sync::Arc};
 
 /// How to encode a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,13 +26,12 @@ pub enum Specials {
 }
 
 /// A byte-level BPE tokenizer. Cloning is cheap.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Tokenizer {
     inner: Arc<Inner>,
     vocab: Arc<Vocab>,
 }
 
-#[derive(Debug)]
 struct Inner {
     pre: Pre,
     merges: Merges,
@@ -158,6 +157,12 @@ impl Tokenizer {
     /// common use for it.
     pub fn end_of_generation(&self) -> &[u32] {
         &self.inner.end_of_generation
+    }
+}
+
+impl fmt::Debug for Tokenizer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Tokenizer({:?}, {:?})", self.inner.pre, self.vocab)
     }
 }
 

@@ -1,6 +1,7 @@
 //! The vocabulary: names, kinds and bytes of tokens.
 
 use crate::{TokenizerError, alphabet};
+use std::fmt;
 
 /// What a token is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +60,6 @@ const END_NAMES: [&str; 22] = [
 ];
 
 /// Tokens by id.
-#[derive(Clone, Debug)]
 pub(crate) struct Vocab {
     tokens: Vec<String>,
     kinds: Vec<Kind>,
@@ -122,5 +122,11 @@ impl Vocab {
     /// Whether a token is not text.
     pub(crate) fn is_special(&self, id: u32) -> bool {
         matches!(self.kinds.get(id as usize), Some(Kind::Control | Kind::Unknown))
+    }
+}
+
+impl fmt::Debug for Vocab {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Vocab({} tokens)", self.len())
     }
 }
