@@ -30,6 +30,14 @@ impl SharedBytes {
         let start = self.range.start;
         Some(SharedBytes { backing: self.backing.clone(), range: start + range.start..start + range.end })
     }
+
+    /// Gives the memory these bytes occupy back to the system, where they are mapped: for after they were copied to a
+    /// better layout. They stay readable, from the file.
+    pub fn evict(&self) {
+        if let Backing::Mapped(map) = &self.backing {
+            crate::mmap::evict(map, self.range.clone());
+        }
+    }
 }
 
 impl Deref for SharedBytes {

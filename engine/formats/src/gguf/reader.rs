@@ -8,7 +8,7 @@ use std::{fs, path::Path};
 /// Most metadata keys read; real files have dozens.
 const MAX_KEYS: u64 = 1 << 16;
 /// Most tensors read; the largest mixtures of experts, stored unfused, have some 100,000.
-const MAX_TENSORS: u64 = 1 << 19;
+const MAX_TENSORS: u64 = 1 << 17;
 /// Fewest bytes of a tensor's entry: name length, number of dimensions, type, offset.
 const MIN_TENSOR_INFO: u64 = 8 + 4 + 4 + 8;
 /// Largest alignment read and written.
