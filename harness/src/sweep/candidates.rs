@@ -2,10 +2,11 @@
 
 use super::device::Device;
 use super::work::WorkItem;
+use crate::stats::Rng;
+use memra_kernels::KernelKey;
 use memra_kernels::dispatch::Table;
 use memra_kernels::family::Family;
 use memra_kernels::space::{Config, Space};
-use memra_kernels::{KernelKey, testdata::Random};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashSet};
 
@@ -42,7 +43,7 @@ impl std::str::FromStr for Strategy {
 }
 
 /// A key's tuning space, looked over before anything runs.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Survey {
     /// The work item.
     pub item: WorkItem,
@@ -101,8 +102,8 @@ impl Terrain {
         strategy: Strategy,
         tables: &[&Table],
         plant_wrong: bool,
-    ) -> Result<Terrain, Survey> {
-        let mut survey = Survey::empty(item, strategy);
+    ) -> Result<Terrain, Box<Survey>> {
+        let mut survey = Box::new(Survey::empty(item, strategy));
         let (key, threads) = (&item.key, device.threads());
         let Some(family) = device.family(&key.family) else {
             survey.problem = Some(format!("no kernel family `{}` on this device", key.family));
@@ -133,13 +134,13 @@ impl Terrain {
             let known: HashSet<&Config> = feasible.iter().collect();
             planted = planted_configs(&family.space_with_planted(key, threads), &survey.default, &known);
         }
-        Ok(Terrain { survey, family, space, feasible, planted })
+        Ok(Terrain { survey: *survey, family, space, feasible, planted })
     }
 
     /// The configurations to start with: default first, then the incumbent, then the drawn ones in random order.
     pub(super) fn start(&self, seed: u64) -> Vec<Config> {
         let mut drawn = self.feasible.clone();
-        shuffle(&mut drawn, &mut Random::new(seed));
+        shuffle(&mut drawn, &mut Rng::new(seed));
         if self.survey.strategy == Strategy::Random {
             drawn.truncate(RANDOM_DRAWS);
         }
@@ -211,13 +212,15 @@ fn planted_configs(space: &Space, default: &Config, known: &HashSet<&Config>) ->
         config
     };
     // With the fault's parameter at the value that switches it off, a point is one of the plain space.
-    let faulty = |config: &Config| !known.contains(config) && config.0.iter().any(|(n, v)| default.get(n).is_none() && *v != 0);
+    let faulty = |config: &Config| {
+        !known.contains(config) && config.0.iter().any(|(n, v)| default.get(n).is_none() && *v != 0)
+    };
     space.feasible().filter(faulty).find(|config| plain(config) == *default).into_iter().collect()
 }
 
 /// Fisher–Yates.
-pub(super) fn shuffle<T>(items: &mut [T], random: &mut Random) {
+pub(super) fn shuffle<T>(items: &mut [T], rng: &mut Rng) {
     for i in (1..items.len()).rev() {
-        items.swap(i, (random.bits() % (i as u64 + 1)) as usize);
+        items.swap(i, ((i + 1) as f64 * rng.unit()) as usize);
     }
 }

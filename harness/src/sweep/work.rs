@@ -127,7 +127,13 @@ mod tests {
     fn item(path: NumericPath, n: usize, count: u64, bytes: u64, flops: u64) -> WorkItem {
         let (family, dtype, class) = ("matmul".to_owned(), DType::Q4_1, NumericClass::Q8);
         let m = if path == NumericPath::Decode { 1 } else { 512 };
-        WorkItem { key: KernelKey { family, dtype, class, path, n, k: 64, m }, count, bytes, flops, share: 0.0 }
+        WorkItem {
+            key: KernelKey { family, dtype, class, path, n, k: 64, m },
+            count,
+            bytes,
+            flops,
+            share: 0.0,
+        }
     }
 
     #[test]

@@ -1,0 +1,372 @@
+//! This machine's CPU as the sweep's device.
+
+use super::device::{Check, Device, Load, Prepared};
+use crate::record::CacheState;
+use memra_kernels::cpu::{Pool, device_class};
+use memra_kernels::family::{Case, Family, family};
+use memra_kernels::{KernelKey, space::Config, testdata::Hash};
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Operands need never be rotated over more than so many times the last-level cache.
+const CACHES: u64 = 2;
+/// Last-level cache assumed where the system does not tell.
+const UNKNOWN_CACHE: u64 = 32 << 20;
+/// The scalar reference is computed for so many multiply-adds at most, but for at least [`MIN_ROWS`] rows.
+const REFERENCE_WORK: usize = 100_000_000;
+/// Rows that reach every path of a kernel: a whole tile of tokens and a rest.
+const MIN_ROWS: usize = 9;
+/// Values on each side of an output that must stay as they are.
+const GUARD: usize = 64;
+/// What outputs hold before a checked launch, one after the other: a NaN of our own, and a large number.
+const FILLS: [u32; 2] = [0x7fc0_dead, 0x7149_f2ca];
+
+/// The CPU, with a pool of threads and operands of made-up values.
+pub struct CpuDevice {
+    class: String,
+    pool: Pool,
+    cache_bytes: u64,
+    started: Instant,
+    load: Option<Bench>,
+}
+
+/// The operands of a prepared load.
+struct Bench {
+    /// What is timed, and checked for equal bits among order-key peers: one case and its copies.
+    cases: Vec<Box<dyn Case>>,
+    /// The case that the next launch uses.
+    next: usize,
+    /// A case with fewer rows that is compared with the reference, where that would take too long for the whole.
+    sample: Option<Box<dyn Case>>,
+    expected: Expected,
+    /// Output with guards around it.
+    out: Vec<f32>,
+}
+
+/// What a result is compared with.
+enum Expected {
+    /// The bits of the family's own order.
+    Exact(Vec<f32>),
+    /// Values in f64, each with its tolerance.
+    Near(Vec<(f64, f64)>),
+}
+
+impl CpuDevice {
+    /// The CPU with a pool of `threads` threads, the caller included.
+    pub fn new(threads: usize) -> CpuDevice {
+        CpuDevice {
+            class: device_class(),
+            pool: Pool::new(threads),
+            cache_bytes: last_level_cache(Path::new("/sys/devices/system/cpu/cpu0/cache"))
+                .unwrap_or(UNKNOWN_CACHE),
+            started: Instant::now(),
+            load: None,
+        }
+    }
+}
+
+impl Device for CpuDevice {
+    fn class(&self) -> &str {
+        &self.class
+    }
+
+    fn threads(&self) -> usize {
+        self.pool.threads()
+    }
+
+    fn family(&self, name: &str) -> Option<&'static dyn Family> {
+        family(name)
+    }
+
+    fn prepare(&mut self, load: &Load) -> Result<Prepared, String> {
+        // Dropped first: two sets of operands may not fit.
+        self.load = None;
+        let family =
+            self.family(&load.key.family).ok_or_else(|| format!("no family `{}`", load.key.family))?;
+        let bytes = family.cost(&load.key).bytes.max(1);
+        let enough = CACHES.saturating_mul(self.cache_bytes);
+        let copies = load.working_set_bytes.min(enough).div_ceil(bytes).max(1);
+        let case = family.case(&load.key, load.seed, &self.pool)?;
+        let rows = reference_rows(&load.key);
+        let sample = match rows < load.key.m {
+            true => Some(family.case(&KernelKey { m: rows, ..load.key.clone() }, load.seed, &self.pool)?),
+            false => None,
+        };
+        let expected = Expected::of(sample.as_ref().unwrap_or(&case).as_ref());
+        let out = vec![0.0; case.out_len() + 2 * GUARD];
+        let mut cases = vec![case];
+        for _ in 1..copies {
+            cases.push(cases[0].copy());
+        }
+        self.load = Some(Bench { cases, next: 0, sample, expected, out });
+        let cold = copies > 1 || bytes >= enough;
+        Ok(Prepared {
+            cache_state: if cold { CacheState::Cold } else { CacheState::Warm },
+            working_set_bytes: copies * bytes,
+        })
+    }
+
+    fn check(&mut self, config: &Config) -> Check {
+        match &mut self.load {
+            Some(bench) => bench.check(&self.pool, config),
+            None => Check::Failed { reason: "nothing is prepared".to_owned() },
+        }
+    }
+
+    fn time(&mut self, config: &Config, launches: usize) -> Result<Vec<u64>, String> {
+        match &mut self.load {
+            Some(bench) => bench.time(&self.pool, config, launches),
+            None => Err("nothing is prepared".to_owned()),
+        }
+    }
+
+    fn now(&self) -> Duration {
+        self.started.elapsed()
+    }
+}
+
+impl Bench {
+    fn check(&mut self, pool: &Pool, config: &Config) -> Check {
+        let whole = self.cases[0].as_ref();
+        let result = match &self.sample {
+            None => {
+                run(whole, pool, config, &mut self.out).map(|out| (self.expected.compare(out), hash(out)))
+            }
+            // Both must run: one is right by the reference, the other by the bits of its peers.
+            Some(sample) => run(sample.as_ref(), pool, config, &mut self.out)
+                .map(|out| self.expected.compare(out))
+                .and_then(|compared| {
+                    run(whole, pool, config, &mut self.out).map(|out| (compared, hash(out)))
+                }),
+        };
+        match result {
+            Ok((Ok(max_err), output_hash)) => Check::Passed { output_hash, max_err },
+            Ok((Err((reason, max_err)), _)) => Check::Wrong { reason, max_err },
+            Err(check) => check,
+        }
+    }
+
+    fn time(&mut self, pool: &Pool, config: &Config, launches: usize) -> Result<Vec<u64>, String> {
+        let n = self.cases.len();
+        let ready = |i: usize| self.cases[i % n].ready(config);
+        let first = self.next;
+        let out = &mut self.out[GUARD..];
+        let len = self.cases[0].out_len();
+        let out = &mut out[..len];
+        // Wakes the pool up and brings the code into the caches; its operands are not those timed first.
+        ready(first)?(pool, out).map_err(|e| e.to_string())?;
+        let prepared = (1..=launches).map(|i| ready(first + i)).collect::<Result<Vec<_>, _>>()?;
+        let mut samples = Vec::with_capacity(launches);
+        for launch in &prepared {
+            let start = Instant::now();
+            launch(pool, out).map_err(|e| e.to_string())?;
+            samples.push(u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX));
+        }
+        self.next = (first + launches + 1) % n;
+        Ok(samples)
+    }
+}
+
+/// Runs `case` on outputs that held two different fills before. The result is the same, whole, nothing around it was
+/// touched, and the inputs are as they were; or what of this does not hold.
+fn run<'o>(case: &dyn Case, pool: &Pool, config: &Config, out: &'o mut [f32]) -> Result<&'o [f32], Check> {
+    let len = case.out_len();
+    let out = &mut out[..len + 2 * GUARD];
+    let inputs = case.inputs_hash();
+    let launch = case.ready(config).map_err(|reason| Check::Failed { reason })?;
+    let mut results: Vec<Vec<u32>> = Vec::new();
+    for fill in FILLS {
+        out.fill(f32::from_bits(fill));
+        launch(pool, &mut out[GUARD..GUARD + len]).map_err(|e| Check::Failed { reason: e.to_string() })?;
+        let bits: Vec<u32> = out.iter().map(|v| v.to_bits()).collect();
+        let (before, rest) = bits.split_at(GUARD);
+        let (result, after) = rest.split_at(len);
+        if before.iter().chain(after).any(|b| *b != fill) {
+            return Err(Check::Wrong { reason: "it wrote outside its output".to_owned(), max_err: None });
+        }
+        results.push(result.to_vec());
+    }
+    if let Some(at) = results[0].iter().zip(&results[1]).position(|(a, b)| a != b) {
+        let untouched = results[0][at] == FILLS[0] && results[1][at] == FILLS[1];
+        return Err(if untouched {
+            Check::Wrong { reason: format!("it left output {at} unwritten"), max_err: None }
+        } else {
+            Check::Unstable { reason: format!("output {at} differed between two launches") }
+        });
+    }
+    if case.inputs_hash() != inputs {
+        return Err(Check::Wrong { reason: "it changed its inputs".to_owned(), max_err: None });
+    }
+    Ok(&out[GUARD..GUARD + len])
+}
+
+fn hash(out: &[f32]) -> String {
+    let mut hash = Hash::default();
+    hash.floats(out);
+    format!("{:016x}", hash.finish())
+}
+
+impl Expected {
+    fn of(case: &dyn Case) -> Expected {
+        case.ordered().map_or_else(|| Expected::Near(case.reference()), Expected::Exact)
+    }
+
+    /// The largest error of a right result; the first wrong value and the largest error, where finite, of a wrong one.
+    fn compare(&self, out: &[f32]) -> Result<f64, (String, Option<f64>)> {
+        let (mut max_err, mut wrong, mut n_wrong) = (0f64, None, 0);
+        for (at, got) in out.iter().enumerate() {
+            let (want, right) = match self {
+                Expected::Exact(values) => (f64::from(values[at]), values[at].to_bits() == got.to_bits()),
+                Expected::Near(values) => {
+                    (values[at].0, (f64::from(*got) - values[at].0).abs() <= values[at].1)
+                }
+            };
+            let err = (f64::from(*got) - want).abs();
+            max_err = if err.is_nan() { f64::INFINITY } else { max_err.max(err) };
+            if !right {
+                n_wrong += 1;
+                wrong.get_or_insert_with(|| format!("output {at} is {got}, not {want}"));
+            }
+        }
+        match wrong {
+            None => Ok(max_err),
+            Some(first) => {
+                let reason = format!("{n_wrong} of {} values are wrong: {first}", out.len());
+                Err((reason, Some(max_err).filter(|e| e.is_finite())))
+            }
+        }
+    }
+}
+
+/// Rows of `key` that are compared with the reference.
+fn reference_rows(key: &KernelKey) -> usize {
+    let a_row = key.n.saturating_mul(key.k).max(1);
+    (REFERENCE_WORK / a_row).max(MIN_ROWS).min(key.m)
+}
+
+/// Size of the largest cache under `dir` (Linux's description of one CPU's caches), in bytes.
+fn last_level_cache(dir: &Path) -> Option<u64> {
+    let sizes = fs::read_dir(dir).ok()?.filter_map(|entry| {
+        let text = fs::read_to_string(entry.ok()?.path().join("size")).ok()?;
+        let text = text.trim();
+        let (digits, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
+        let scale = match unit {
+            "" => 1,
+            "K" => 1 << 10,
+            "M" => 1 << 20,
+            _ => return None,
+        };
+        digits.parse::<u64>().ok()?.checked_mul(scale)
+    });
+    sizes.max()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use memra_kernels::{DType, NumericClass, NumericPath};
+
+    fn key(m: usize) -> KernelKey {
+        let (family, dtype, class) = ("matmul".to_owned(), DType::Q4_1, NumericClass::Q8);
+        let path = if m == 1 { NumericPath::Decode } else { NumericPath::Prompt };
+        KernelKey { family, dtype, class, path, n: 48, k: 64, m }
+    }
+
+    #[test]
+    fn every_configuration_gives_the_same_bits_and_the_planted_one_is_caught() {
+        let mut device = CpuDevice::new(2);
+        for m in [1, 11] {
+            let load = Load { key: key(m), working_set_bytes: 100_000, seed: 7 };
+            let prepared = device.prepare(&load).unwrap();
+            assert_eq!(prepared.cache_state, CacheState::Cold);
+            assert!(prepared.working_set_bytes >= 100_000);
+            let family = device.family("matmul").unwrap();
+            let mut hashes = Vec::new();
+            for config in family.space(&key(m), 2).feasible().step_by(7) {
+                match device.check(&config) {
+                    Check::Passed { output_hash, max_err: 0.0 } => hashes.push(output_hash),
+                    other => panic!("{config}: {other:?}"),
+                }
+                assert_eq!(device.time(&config, 3).unwrap().len(), 3);
+            }
+            hashes.dedup();
+            assert_eq!(hashes.len(), 1);
+            let planted = family.space_with_planted(&key(m), 2);
+            let wrong = planted.feasible().find(|c| c.get("planted") == Some(1)).unwrap();
+            assert!(matches!(device.check(&wrong), Check::Wrong { max_err: Some(e), .. } if e > 0.0));
+            let nonsense = Config::new([("tile_rows", 3)]);
+            assert!(matches!(device.check(&nonsense), Check::Failed { .. }));
+            assert!(device.time(&nonsense, 1).is_err());
+        }
+    }
+
+    #[test]
+    fn a_big_launch_is_compared_by_a_sample_of_its_rows() {
+        assert_eq!(reference_rows(&key(1)), 1);
+        assert_eq!(reference_rows(&key(512)), 512);
+        let big = KernelKey { n: 49_152, k: 576, ..key(512) };
+        assert_eq!(reference_rows(&big), MIN_ROWS);
+    }
+
+    #[test]
+    fn what_a_kernel_can_do_wrong_is_told_apart() {
+        struct Odd(u32);
+        impl Case for Odd {
+            fn out_len(&self) -> usize {
+                4
+            }
+            fn ready(&self, _: &Config) -> Result<memra_kernels::family::Launch<'_>, String> {
+                let calls = std::sync::atomic::AtomicU32::new(0);
+                Ok(Box::new(move |_, out| {
+                    let call = calls.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                    let whole = if self.0 == 1 { 3 } else { 4 };
+                    out[..whole].fill(1.0);
+                    if self.0 == 2 {
+                        out[2] = call as f32;
+                    }
+                    Ok(())
+                }))
+            }
+            fn copy(&self) -> Box<dyn Case> {
+                Box::new(Odd(self.0))
+            }
+            fn reference(&self) -> Vec<(f64, f64)> {
+                vec![(1.0, 0.1); 4]
+            }
+            fn inputs_hash(&self) -> u64 {
+                static CALLS: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+                if self.0 == 3 { CALLS.fetch_add(1, std::sync::atomic::Ordering::Relaxed) } else { 0 }
+            }
+        }
+        let pool = Pool::new(1);
+        let mut out = vec![0.0; 4 + 2 * GUARD];
+        let mut tried = |kind| run(&Odd(kind), &pool, &Config::default(), &mut out).map(<[f32]>::to_vec);
+        assert_eq!(tried(0), Ok(vec![1.0; 4]));
+        let reason = |check: Result<Vec<f32>, Check>| match check.unwrap_err() {
+            Check::Wrong { reason, .. } | Check::Unstable { reason } => reason,
+            other => panic!("{other:?}"),
+        };
+        assert!(reason(tried(1)).contains("output 3 unwritten"));
+        assert!(reason(tried(2)).contains("output 2 differed"));
+        assert!(reason(tried(3)).contains("inputs"));
+        let expected = Expected::of(&Odd(0));
+        assert_eq!(
+            expected.compare(&[1.0, 1.0, 1.0, 1.05]).map_err(|e| e.0).unwrap(),
+            f64::from(1.05f32) - 1.0
+        );
+        let nan = expected.compare(&[1.0, f32::NAN, 1.0, 1.5]).unwrap_err();
+        assert!(nan.0.starts_with("2 of 4") && nan.1.is_none(), "{nan:?}");
+    }
+
+    #[test]
+    fn the_cache_size_is_read_as_linux_writes_it() {
+        let dir = tempfile::tempdir().unwrap();
+        for (index, size) in [("index0", "48K\n"), ("index3", "300M"), ("index4", "?")] {
+            fs::create_dir(dir.path().join(index)).unwrap();
+            fs::write(dir.path().join(index).join("size"), size).unwrap();
+        }
+        assert_eq!(last_level_cache(dir.path()), Some(300 << 20));
+        assert_eq!(last_level_cache(&dir.path().join("none")), None);
+    }
+}
