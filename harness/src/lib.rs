@@ -13,6 +13,7 @@ pub mod record;
 pub mod stats;
 mod stop;
 pub mod subject;
+pub mod sweep;
 pub mod telemetry;
 
 pub use provenance::file_hash;
