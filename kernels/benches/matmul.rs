@@ -3,7 +3,6 @@
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use memra_kernels::cpu::{Pool, physical_cores};
-use memra_kernels::family::Family;
 use memra_kernels::matmul::{self, Activations, MatmulConfig, Matrix, PackedMatrix, Q8Rows, Weights};
 use memra_kernels::testdata::{Random, activations, weights};
 use memra_kernels::{DType, KernelKey, NumericClass, NumericPath};

@@ -11,7 +11,7 @@ pub fn exp(x: f32) -> f32 {
     /// `1.5 * 2^23`: adding it leaves the nearest integer in the low bits.
     const SHIFT: f32 = 12_582_912.0;
     /// `ln 2` in two parts; the first has few enough bits that its product with `n` is exact.
-    const LN2_HIGH: f32 = 0.693_359_375;
+    const LN2_HIGH: f32 = 355.0 / 512.0;
     const LN2_LOW: f32 = -2.121_944_4e-4;
     /// `(e^r - 1 - r) / r²` on the range, least relative error in `e^r`.
     const C: [f32; 5] = [0.499_999_94, 0.166_665_21, 0.041_668_39, 0.008_368_745, 0.001_381_454_2];

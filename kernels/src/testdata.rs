@@ -43,7 +43,7 @@ pub fn activations(random: &mut Random, rows: usize, k: usize) -> Vec<f32> {
     (0..rows * k)
         .map(|_| {
             let v = random.uniform();
-            if random.bits() % 64 == 0 { 16.0 * v } else { v }
+            if random.bits().is_multiple_of(64) { 16.0 * v } else { v }
         })
         .collect()
 }

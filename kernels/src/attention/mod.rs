@@ -7,13 +7,14 @@
 //! (key `j` in sum `j % 16`), these added in order. Keys are visited at fixed absolute positions, so a row's bits depend
 //! neither on how a prompt was cut into chunks nor on the other rows of a step nor on threads.
 
+mod kernel;
 mod store;
 
 pub use store::{KvStore, PAGE, Side};
 
-use crate::cpu::Pool;
+use crate::cpu::{Isa, Pool};
 use crate::error::{ShapeError, at_least, same};
-use crate::math::exp;
+use kernel::Launch;
 
 /// Sizes of an attention layer.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -63,6 +64,7 @@ pub struct KvView<'a> {
 ///
 /// # Errors
 /// When a size does not fit the others, or a position lies beyond the sequence's pages.
+#[allow(clippy::too_many_arguments, reason = "a launch: how, where, inputs, scratch, output")]
 pub fn attention(
     pool: &Pool,
     threads: usize,
@@ -74,73 +76,21 @@ pub fn attention(
     out: &mut [f32],
 ) -> Result<(), ShapeError> {
     const OP: &str = "attention";
-    let (group, dim) = (shape.group(), shape.head_dim);
-    same(OP, "number of query heads", group * shape.n_kv_heads, shape.n_heads)?;
-    let row = shape.n_heads * dim;
+    let row = shape.n_heads * shape.head_dim;
     let rows = q.len().checked_div(row).unwrap_or(0);
     same(OP, "number of query values", rows * row, q.len())?;
     same(OP, "number of outputs", q.len(), out.len())?;
-    kv.keys.check(Side::Keys, shape, kv.pages)?;
-    kv.values.check(Side::Values, shape, kv.pages)?;
-    at_least(OP, "positions in the cache", start + rows, kv.pages.len() * PAGE)?;
+    let launch = Launch::new(Isa::detect(), shape, kv, start + rows)?;
     let threads = threads.clamp(1, pool.threads());
     let each = shape.scores_len(start + rows);
     at_least(OP, "scratch", threads * each, scratch.len())?;
-    if rows == 0 {
-        return Ok(());
-    }
-    let part = group * dim;
+    let part = shape.group() * shape.head_dim;
     pool.chunks_with_scratch(threads, out, part, scratch, each, &|index, out, scores| {
         let (t, head) = (index / shape.n_kv_heads, index % shape.n_kv_heads);
-        let q = &q[index * part..][..part];
-        head_group(shape, start + t, head, q, kv, scores, out);
+        launch.run(start + t, head, &q[index * part..][..part], scores, out);
     });
     Ok(())
 }
 
-/// The query heads of one row that share key head `head`: `q` and `out` are `[group][head_dim]`.
-fn head_group(
-    shape: &AttentionShape,
-    position: usize,
-    head: usize,
-    q: &[f32],
-    kv: &KvView<'_>,
-    scores: &mut [f32],
-    out: &mut [f32],
-) {
-    let dim = shape.head_dim;
-    let stride = scores.len() / shape.group();
-    for ((q, out), scores) in
-        q.chunks_exact(dim).zip(out.chunks_exact_mut(dim)).zip(scores.chunks_exact_mut(stride))
-    {
-        let scores = &mut scores[..=position];
-        for (j, score) in scores.iter_mut().enumerate() {
-            let (page, slot) = (kv.pages[j / PAGE] as usize, j % PAGE);
-            let sum = q.iter().enumerate().fold(0f32, |sum, (d, q)| {
-                q.mul_add(kv.keys.get(kv.keys.index(Side::Keys, shape, page, head, slot, d)), sum)
-            });
-            *score = shape.scale * sum;
-        }
-        let total = softmax(scores);
-        out.fill(0.0);
-        for (j, w) in scores.iter().enumerate() {
-            let (page, slot) = (kv.pages[j / PAGE] as usize, j % PAGE);
-            for (d, out) in out.iter_mut().enumerate() {
-                *out =
-                    w.mul_add(kv.values.get(kv.values.index(Side::Values, shape, page, head, slot, d)), *out);
-            }
-        }
-        out.iter_mut().for_each(|v| *v /= total);
-    }
-}
-
-/// Replaces scores by `exp(score - max)` and returns their sum.
-fn softmax(scores: &mut [f32]) -> f32 {
-    let max = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let mut sums = [0f32; 16];
-    for (j, score) in scores.iter_mut().enumerate() {
-        *score = exp(*score - max);
-        sums[j % 16] += *score;
-    }
-    sums.iter().sum()
-}
+#[cfg(test)]
+mod tests;

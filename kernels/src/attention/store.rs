@@ -4,6 +4,7 @@ use super::AttentionShape;
 use crate::DType;
 use crate::error::{ShapeError, at_least, same};
 use half::f16;
+use half::vec::HalfBitsVecExt;
 
 /// Positions a page.
 pub const PAGE: usize = 64;
@@ -35,7 +36,8 @@ impl KvStore {
         let len = pages * page_len(shape);
         match dtype {
             DType::F32 => Ok(KvStore::F32(vec![0.0; len])),
-            DType::F16 => Ok(KvStore::F16(vec![f16::ZERO; len])),
+            // As integers, zeroed memory comes from the system and is not touched before it is used.
+            DType::F16 => Ok(KvStore::F16(vec![0u16; len].reinterpret_into())),
             other => Err(format!("a KV cache of type {other} is not supported; use f16 or f32")),
         }
     }
@@ -75,54 +77,36 @@ impl KvStore {
         same("kv write", "values of a row", shape.n_kv_heads * shape.head_dim, row.len())?;
         at_least("kv write", "positions in the cache", position + 1, pages.len() * PAGE)?;
         let page = pages[position / PAGE] as usize;
-        at_least("kv write", "pages in the store", page + 1, self.len() / page_len(shape).max(1))?;
-        for (head, values) in row.chunks_exact(shape.head_dim.max(1)).enumerate() {
-            for (d, value) in values.iter().enumerate() {
-                let at = self.index(side, shape, page, head, position % PAGE, d);
-                match self {
-                    KvStore::F32(v) => v[at] = *value,
-                    KvStore::F16(v) => v[at] = f16::from_f32(*value),
-                }
-            }
+        at_least("kv write", "pages in the store", page + 1, self.pages(shape))?;
+        let (base, slot) = (page * page_len(shape), position % PAGE);
+        match self {
+            KvStore::F32(v) => scatter(side, shape.head_dim, slot, &mut v[base..], row, |value| value),
+            KvStore::F16(v) => scatter(side, shape.head_dim, slot, &mut v[base..], row, f16::from_f32),
         }
         Ok(())
     }
 
-    /// `Ok` when the store holds every page of `pages`.
-    pub(super) fn check(&self, side: Side, shape: &AttentionShape, pages: &[u32]) -> Result<(), ShapeError> {
-        let want = pages.iter().max().map_or(0, |p| *p as usize + 1);
-        let what = match side {
-            Side::Keys => "pages in the key store",
-            Side::Values => "pages in the value store",
-        };
-        at_least("attention", what, want, self.len() / page_len(shape).max(1))
-    }
-
-    /// Where value `d` of a head at a slot of a page lies.
-    pub(super) fn index(
-        &self,
-        side: Side,
-        shape: &AttentionShape,
-        page: usize,
-        head: usize,
-        slot: usize,
-        d: usize,
-    ) -> usize {
-        let base = page * page_len(shape) + head * PAGE * shape.head_dim;
-        match side {
-            Side::Keys => base + d * PAGE + slot,
-            Side::Values => base + slot * shape.head_dim + d,
-        }
-    }
-
-    pub(super) fn get(&self, at: usize) -> f32 {
-        match self {
-            KvStore::F32(v) => v[at],
-            KvStore::F16(v) => v[at].to_f32(),
-        }
+    /// Pages held.
+    pub(super) fn pages(&self, shape: &AttentionShape) -> usize {
+        self.len() / page_len(shape).max(1)
     }
 }
 
-fn page_len(shape: &AttentionShape) -> usize {
+/// Values a page.
+pub(super) fn page_len(shape: &AttentionShape) -> usize {
     shape.n_kv_heads * PAGE * shape.head_dim
+}
+
+/// Writes a row to slot `slot` of the page at the start of `page`.
+fn scatter<E>(side: Side, dim: usize, slot: usize, page: &mut [E], row: &[f32], convert: impl Fn(f32) -> E) {
+    for (head, values) in row.chunks_exact(dim.max(1)).enumerate() {
+        let base = head * PAGE * dim;
+        for (d, value) in values.iter().enumerate() {
+            let at = match side {
+                Side::Keys => base + d * PAGE + slot,
+                Side::Values => base + slot * dim + d,
+            };
+            page[at] = convert(*value);
+        }
+    }
 }

@@ -4,12 +4,13 @@ mod aligned;
 mod device;
 mod multiversion;
 mod pool;
+pub(crate) mod simd;
 pub mod stream;
 
 pub(crate) use aligned::AlignedBytes;
 pub use device::{cpu_name, device_class, physical_cores};
 pub(crate) use multiversion::multiversion;
-pub use pool::Pool;
+pub use pool::{Pool, ScratchTask};
 
 use serde::Serialize;
 use std::fmt;

@@ -22,6 +22,9 @@ const PATIENCE: u32 = 500;
 
 type Task<'a> = dyn Fn(usize, usize) + Sync + 'a;
 
+/// What [`Pool::chunks_with_scratch`] calls: (chunk index, chunk, scratch of the thread).
+pub type ScratchTask<'a, T, S> = dyn Fn(usize, &mut [T], &mut [S]) + Sync + 'a;
+
 /// One parallel region, as the workers see it.
 #[derive(Clone, Copy)]
 struct Job {
@@ -167,7 +170,7 @@ impl Pool {
         chunk: usize,
         scratch: &mut [S],
         each: usize,
-        task: &(dyn Fn(usize, &mut [T], &mut [S]) + Sync),
+        task: &ScratchTask<'_, T, S>,
     ) {
         let (len, chunk) = (out.len(), chunk.max(1));
         let threads = threads.min(scratch.len().checked_div(each).unwrap_or(threads)).max(1);

@@ -1,40 +1,38 @@
 //! Activations of a matrix product: f32 rows, or rows quantised to 8-bit blocks of 32.
 
-use super::kernel::XRows;
-use crate::cpu::Pool;
-use crate::error::{ShapeError, at_least};
+use crate::cpu::{Pool, multiversion};
+use crate::error::{ShapeError, at_least, same};
 use crate::quant::GROUP;
 
-/// Scale and sums of one block of 32 activations.
+/// 32 activations of one row: `x[i] ≈ scale * codes[i]`, with the sums that weight minimums and offsets multiply.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[repr(C)]
-pub struct BlockMeta {
+pub struct Q8Block {
     /// `max |x| / 127`; zero when that is too small to divide by, NaN when a value is NaN or infinite.
     pub scale: f32,
-    /// Sum of the 32 codes, exact.
+    /// Sum of the codes, exact.
     pub sum: f32,
     /// Sums of the codes of each half of 16, exact.
     pub halves: [f32; 2],
+    /// `x * (127 / max |x|)` rounded to nearest, halves to even: in -127..=127.
+    pub codes: [i8; GROUP],
 }
 
-/// Rows of activations as i8 codes with an f32 scale a block of 32: `x ≈ scale * q`.
+/// Rows of activations in blocks of 32.
 ///
-/// Codes are `x * (127 / max |x|)` rounded to nearest, halves to even, so they lie in -127..=127. A row whose length
-/// is no multiple of 32 ends in a block filled up with zeros. Rows do not depend on each other. Memory is taken once;
-/// a step reuses it.
+/// A row whose length is no multiple of 32 ends in a block filled up with zeros. Rows do not depend on each other. Memory
+/// is taken once; a step reuses it.
 #[derive(Clone, Debug)]
 pub struct Q8Rows {
-    codes: Vec<i8>,
-    meta: Vec<BlockMeta>,
+    blocks: Vec<Q8Block>,
     rows: usize,
     k: usize,
 }
 
 impl Q8Rows {
-    /// Room for `rows` rows of `k` values.
+    /// Room for `rows` rows of `k` values, or for as many blocks in another shape.
     pub fn with_capacity(rows: usize, k: usize) -> Q8Rows {
-        let blocks = rows * k.div_ceil(GROUP);
-        Q8Rows { codes: vec![0; blocks * GROUP], meta: vec![BlockMeta::default(); blocks], rows: 0, k: 0 }
+        Q8Rows { blocks: vec![Q8Block::default(); rows * k.div_ceil(GROUP)], rows: 0, k: 0 }
     }
 
     /// Replaces the contents by `x`, `rows` rows of `x.len() / rows` values.
@@ -44,21 +42,21 @@ impl Q8Rows {
     pub fn quantise(&mut self, pool: &Pool, x: &[f32], rows: usize) -> Result<(), ShapeError> {
         const OP: &str = "quantise";
         let k = x.len().checked_div(rows).unwrap_or(0);
-        if rows * k != x.len() {
-            return Err(ShapeError { op: OP, what: "number of activations", want: rows * k, got: x.len() });
-        }
-        let blocks = k.div_ceil(GROUP);
-        at_least(OP, "capacity in blocks", rows * blocks, self.meta.len())?;
+        same(OP, "number of activations", rows * k, x.len())?;
+        let each = k.div_ceil(GROUP);
+        at_least(OP, "capacity in blocks", rows * each, self.blocks.len())?;
         (self.rows, self.k) = (rows, k);
         if k == 0 {
             return Ok(());
         }
-        let _ = pool;
-        for (row, x) in x.chunks_exact(k).enumerate() {
-            let codes = &mut self.codes[row * blocks * GROUP..][..blocks * GROUP];
-            let meta = &mut self.meta[row * blocks..][..blocks];
-            quantise_row(x, codes, meta);
-        }
+        // A part is worth handing to a thread from some ten microseconds of work on.
+        let part = PART.div_ceil(k);
+        pool.chunks_mut(pool.threads(), &mut self.blocks[..rows * each], part * each, &|index, blocks| {
+            let x = &x[index * part * k..];
+            for (x, blocks) in x.chunks_exact(k).zip(blocks.chunks_exact_mut(each)) {
+                quantise_row(x, blocks);
+            }
+        });
         Ok(())
     }
 
@@ -72,52 +70,59 @@ impl Q8Rows {
         self.k
     }
 
-    /// Codes of row `row`, filled up to whole blocks.
-    pub fn codes(&self, row: usize) -> &[i8] {
-        let stride = self.k.div_ceil(GROUP) * GROUP;
-        &self.codes[row * stride..][..stride]
+    /// The blocks of all rows, row-major.
+    pub fn blocks(&self) -> &[Q8Block] {
+        &self.blocks[..self.rows * self.k.div_ceil(GROUP)]
     }
 
-    /// Scales and sums of row `row`, one a block.
-    pub fn meta(&self, row: usize) -> &[BlockMeta] {
-        let blocks = self.k.div_ceil(GROUP);
-        &self.meta[row * blocks..][..blocks]
-    }
-}
-
-impl Q8Rows {
-    /// Where the rows lie, for the microkernels.
-    pub(super) fn pointers(&self) -> XRows {
-        let blocks = self.k.div_ceil(GROUP);
-        XRows::Q8 { codes: self.codes.as_ptr(), meta: self.meta.as_ptr(), blocks }
+    /// The blocks of row `row`, which must be one of those held.
+    pub(super) fn row(&self, row: usize) -> &[Q8Block] {
+        let each = self.k.div_ceil(GROUP);
+        &self.blocks[row * each..][..each]
     }
 }
 
-fn quantise_row(x: &[f32], codes: &mut [i8], meta: &mut [BlockMeta]) {
-    for ((x, codes), meta) in x.chunks(GROUP).zip(codes.chunks_exact_mut(GROUP)).zip(meta) {
-        let mut block = [0f32; GROUP];
-        block[..x.len()].copy_from_slice(x);
-        *meta = quantise_block(&block, codes);
+/// Values quantised by one unit of work.
+const PART: usize = 32 * 1024;
+
+multiversion! {
+    fn quantise_row(x: &[f32], blocks: &mut [Q8Block]) {
+        let (full, tail) = x.as_chunks::<GROUP>();
+        for (x, block) in full.iter().zip(blocks.iter_mut()) {
+            quantise_block(x, block);
+        }
+        if let (false, Some(block)) = (tail.is_empty(), blocks.last_mut()) {
+            let mut x = [0f32; GROUP];
+            x[..tail.len()].copy_from_slice(tail);
+            quantise_block(&x, block);
+        }
     }
 }
 
-fn quantise_block(x: &[f32; GROUP], codes: &mut [i8]) -> BlockMeta {
+#[inline(always)]
+fn quantise_block(x: &[f32; GROUP], block: &mut Q8Block) {
+    /// `1.5 * 2^23`: adding it rounds to the nearest integer, halves to even, and leaves that in the low bits.
+    const SHIFT: f32 = 12_582_912.0;
     // As integers, magnitudes order like the values, with infinity and NaN on top.
-    let largest = f32::from_bits(x.iter().map(|v| v.to_bits() & 0x7fff_ffff).fold(0, u32::max));
+    let largest = f32::from_bits(x.iter().fold(0, |largest, v| largest.max(v.to_bits() & 0x7fff_ffff)));
     let inverse = 127.0 / largest;
     if !inverse.is_finite() || !largest.is_finite() {
-        codes.fill(0);
         let scale = if largest.is_finite() { 0.0 } else { f32::NAN };
-        return BlockMeta { scale, ..BlockMeta::default() };
+        *block = Q8Block { scale, ..Q8Block::default() };
+        return;
     }
     let mut halves = [0i32; 2];
-    for (i, (code, v)) in codes.iter_mut().zip(x).enumerate() {
-        let q = (v * inverse).round_ties_even() as i32;
-        *code = q as i8;
-        halves[i / 16] += q;
+    let (x, codes) = (x.as_chunks::<16>().0, block.codes.as_chunks_mut::<16>().0);
+    for ((x, codes), sum) in x.iter().zip(codes).zip(&mut halves) {
+        for (x, code) in x.iter().zip(codes) {
+            let q = (x * inverse + SHIFT).to_bits().wrapping_sub(SHIFT.to_bits()) as i32;
+            *code = q as i8;
+            *sum += q;
+        }
     }
-    let halves = halves.map(|sum| sum as f32);
-    BlockMeta { scale: largest / 127.0, sum: halves[0] + halves[1], halves }
+    block.scale = largest / 127.0;
+    block.sum = (halves[0] + halves[1]) as f32;
+    block.halves = halves.map(|sum| sum as f32);
 }
 
 /// Activations of a product, row-major.
@@ -141,5 +146,55 @@ impl Activations<'_> {
             Activations::F32 { rows, .. } => *rows,
             Activations::Q8(q) => q.rows(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testdata::{Random, activations};
+
+    #[test]
+    fn codes_are_the_nearest_integers_whatever_the_threads_and_rows() {
+        let (rows, k) = (70, 1000);
+        let x = activations(&mut Random::new(9), rows, k);
+        let pools = [Pool::new(1), Pool::new(3)];
+        let mut all = Q8Rows::with_capacity(rows, k);
+        all.quantise(&pools[1], &x, rows).unwrap();
+        for (row, x) in x.chunks_exact(k).enumerate() {
+            let mut one = Q8Rows::with_capacity(1, k);
+            one.quantise(&pools[0], x, 1).unwrap();
+            assert_eq!(one.blocks(), all.row(row));
+            for (x, block) in x.chunks(GROUP).zip(one.blocks()) {
+                let largest = x.iter().fold(0f32, |a, v| a.max(v.abs()));
+                assert_eq!(block.scale, largest / 127.0);
+                let mut padded = [0f32; GROUP];
+                padded[..x.len()].copy_from_slice(x);
+                let want = padded.map(|v| (v * (127.0 / largest)).round_ties_even() as i8);
+                assert_eq!(block.codes, want);
+                let sum = |codes: &[i8]| codes.iter().map(|c| f32::from(*c)).sum::<f32>();
+                assert_eq!(block.sum, sum(&block.codes));
+                assert_eq!(block.halves, [sum(&block.codes[..16]), sum(&block.codes[16..])]);
+            }
+        }
+    }
+
+    #[test]
+    fn extremes() {
+        let pool = Pool::new(1);
+        let block = |values: &[f32]| {
+            let mut x = [0.5f32; GROUP];
+            x[..values.len()].copy_from_slice(values);
+            let mut rows = Q8Rows::with_capacity(1, GROUP);
+            rows.quantise(&pool, &x, 1).unwrap();
+            rows.blocks()[0]
+        };
+        assert_eq!(block(&[0.0; GROUP]), Q8Block::default());
+        assert_eq!(block(&[1e-42; GROUP]), Q8Block::default());
+        for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+            assert!(block(&[bad]).scale.is_nan());
+        }
+        let large = block(&[f32::MAX, -f32::MAX]);
+        assert_eq!((large.codes[0], large.codes[1], large.codes[2]), (127, -127, 0));
     }
 }

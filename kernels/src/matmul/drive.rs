@@ -41,10 +41,7 @@ pub(super) fn run(
         heads: layout.heads(k),
         columns,
         prefetch: config.prefetch,
-        x: match x {
-            Activations::F32 { x, .. } => XRows::F32 { x: x.as_ptr(), stride: k },
-            Activations::Q8(q) => q.pointers(),
-        },
+        x: XRows::of(x, k),
         out: out.as_mut_ptr(),
         out_stride: n,
         valid: 0,

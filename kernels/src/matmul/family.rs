@@ -54,7 +54,7 @@ impl Family for MatmulFamily {
         let weights = key.dtype.row_bytes(key.k).map_or(0, |b| b as u64) * n;
         let activations = match key.class {
             NumericClass::F32 => 4 * k,
-            NumericClass::Q8 => k + 16 * k.div_ceil(32),
+            NumericClass::Q8 => 48 * k.div_ceil(32),
         };
         Cost { bytes: weights + m * (activations + 4 * n), flops: 2 * n * k * m }
     }
@@ -129,8 +129,9 @@ impl Case for MatmulCase {
         let mut hash = testdata::Hash::default();
         hash.bytes(self.packed.bytes());
         hash.floats(&self.x);
-        for row in 0..self.q8.rows() {
-            hash.bytes(&self.q8.codes(row).iter().map(|q| *q as u8).collect::<Vec<_>>());
+        for block in self.q8.blocks() {
+            hash.floats(&[block.scale, block.sum, block.halves[0], block.halves[1]]);
+            hash.bytes(&block.codes.map(|q| q as u8));
         }
         hash.finish()
     }

@@ -6,17 +6,10 @@
     reason = "pointers into packed tiles; each trait states what callers owe"
 )]
 
-use super::BlockMeta;
+use super::Q8Block;
 use super::packed::TILE;
-use super::simd::Simd;
 use crate::DType;
-
-/// One block of 32 activations of one row.
-#[derive(Clone, Copy)]
-pub(super) struct XBlock {
-    pub(super) codes: *const i8,
-    pub(super) meta: *const BlockMeta,
-}
+use crate::cpu::simd::Simd;
 
 /// A type that can be decoded from a packed tile.
 ///
@@ -34,14 +27,14 @@ pub(super) trait Format {
 /// A block format: its products with quantised activations are sums of integers.
 ///
 /// # Safety
-/// As for [`Format`]; every `x` points to 32 codes and their meta.
+/// As for [`Format`]; every `x` points to a block.
 pub(super) trait BlockFormat: Format {
     /// Folds 32 columns of 16 rows into `acc`, one accumulator an activation row, as the module's documentation says.
     unsafe fn fold<S: Simd, const T: usize>(
         head: *const u8,
         part: usize,
         body: *const u8,
-        x: &[XBlock; T],
+        x: &[*const Q8Block; T],
         acc: &mut [S::Floats; T],
     );
 }
@@ -56,8 +49,13 @@ pub(super) struct BF16;
 
 /// `acc = fma(d_x, term, acc)`.
 #[inline(always)]
-unsafe fn accumulate<S: Simd>(x: &XBlock, term: S::Floats, acc: &mut S::Floats) {
-    *acc = S::fma(S::splat((*x.meta).scale), term, *acc);
+unsafe fn accumulate<S: Simd>(x: *const Q8Block, term: S::Floats, acc: &mut S::Floats) {
+    *acc = S::fma(S::splat((*x).scale), term, *acc);
+}
+
+#[inline(always)]
+unsafe fn codes(x: *const Q8Block) -> *const i8 {
+    (&raw const (*x).codes).cast()
 }
 
 /// Writes the values of quad `quad`, `scale * (byte + offset) (+ min)`, for its four columns.
@@ -101,34 +99,34 @@ impl BlockFormat for Q8_0 {
         head: *const u8,
         _part: usize,
         body: *const u8,
-        x: &[XBlock; T],
+        x: &[*const Q8Block; T],
         acc: &mut [S::Floats; T],
     ) {
         let mut sums = [S::zero(); T];
         for quad in 0..8 {
             let w = S::load_bytes(body.add(64 * quad));
             for t in 0..T {
-                sums[t] = S::dot_offset(sums[t], w, x[t].codes.add(4 * quad));
+                sums[t] = S::dot_offset(sums[t], w, codes(x[t]).add(4 * quad));
             }
         }
         let d = S::load_f16(head);
         for t in 0..T {
-            let sum = S::finish_offset(sums[t], (*x[t].meta).sum);
-            accumulate::<S>(&x[t], S::mul(d, sum), &mut acc[t]);
+            let sum = S::finish_offset(sums[t], (*x[t]).sum);
+            accumulate::<S>(x[t], S::mul(d, sum), &mut acc[t]);
         }
     }
 }
 
 /// The eight quads of a body of 4-bit codes, times the activations.
 #[inline(always)]
-unsafe fn nibble_sums<S: Simd, const T: usize>(body: *const u8, x: &[XBlock; T]) -> [S::Ints; T] {
+unsafe fn nibble_sums<S: Simd, const T: usize>(body: *const u8, x: &[*const Q8Block; T]) -> [S::Ints; T] {
     let mut sums = [S::zero(); T];
     for line in 0..4 {
         let bytes = S::load_bytes(body.add(64 * line));
         let (low, high) = (S::low(bytes), S::high(bytes));
         for t in 0..T {
-            sums[t] = S::dot(sums[t], low, x[t].codes.add(4 * line));
-            sums[t] = S::dot(sums[t], high, x[t].codes.add(16 + 4 * line));
+            sums[t] = S::dot(sums[t], low, codes(x[t]).add(4 * line));
+            sums[t] = S::dot(sums[t], high, codes(x[t]).add(16 + 4 * line));
         }
     }
     sums
@@ -158,14 +156,14 @@ impl BlockFormat for Q4_1 {
         head: *const u8,
         _part: usize,
         body: *const u8,
-        x: &[XBlock; T],
+        x: &[*const Q8Block; T],
         acc: &mut [S::Floats; T],
     ) {
         let sums = nibble_sums::<S, T>(body, x);
         let (d, m) = (S::load_f16(head), S::load_f16(head.add(32)));
         for t in 0..T {
-            let min = S::mul(m, S::splat((*x[t].meta).sum));
-            accumulate::<S>(&x[t], S::fma(d, S::to_floats(sums[t]), min), &mut acc[t]);
+            let min = S::mul(m, S::splat((*x[t]).sum));
+            accumulate::<S>(x[t], S::fma(d, S::to_floats(sums[t]), min), &mut acc[t]);
         }
     }
 }
@@ -194,14 +192,14 @@ impl BlockFormat for Q4K {
         head: *const u8,
         part: usize,
         body: *const u8,
-        x: &[XBlock; T],
+        x: &[*const Q8Block; T],
         acc: &mut [S::Floats; T],
     ) {
         let sums = nibble_sums::<S, T>(body, x);
         let (scale, min) = q4_k_scales::<S>(head, part);
         for t in 0..T {
-            let min = S::mul(min, S::splat(-(*x[t].meta).sum));
-            accumulate::<S>(&x[t], S::fma(scale, S::to_floats(sums[t]), min), &mut acc[t]);
+            let min = S::mul(min, S::splat(-(*x[t]).sum));
+            accumulate::<S>(x[t], S::fma(scale, S::to_floats(sums[t]), min), &mut acc[t]);
         }
     }
 }
@@ -247,7 +245,7 @@ impl BlockFormat for Q6K {
         head: *const u8,
         part: usize,
         body: *const u8,
-        x: &[XBlock; T],
+        x: &[*const Q8Block; T],
         acc: &mut [S::Floats; T],
     ) {
         let quads = six_bits::<S>(body);
@@ -255,13 +253,13 @@ impl BlockFormat for Q6K {
             let scale = q6_k_scale::<S>(head, part, half);
             for t in 0..T {
                 let mut sum = S::zero();
-                for quad in 4 * half..4 * half + 4 {
-                    sum = S::dot(sum, quads[quad], x[t].codes.add(4 * quad));
+                for (i, quad) in quads[4 * half..][..4].iter().enumerate() {
+                    sum = S::dot(sum, *quad, codes(x[t]).add(16 * half + 4 * i));
                 }
                 // Σ (q - 32) x, exact: all terms are integers below 2^24.
-                let x_sum = S::splat((*x[t].meta).halves[half]);
+                let x_sum = S::splat((*x[t]).halves[half]);
                 let sum = S::fma(x_sum, S::splat(-32.0), S::to_floats(sum));
-                accumulate::<S>(&x[t], S::mul(scale, sum), &mut acc[t]);
+                accumulate::<S>(x[t], S::mul(scale, sum), &mut acc[t]);
             }
         }
     }

@@ -6,32 +6,35 @@
     reason = "pointers into packed tiles and outputs; `Panel` states what callers owe"
 )]
 
-use super::BlockMeta;
-use super::format::{BlockFormat, XBlock};
+use super::format::BlockFormat;
 use super::packed::{Layout, TILE};
-use super::simd::{Simd, prefetch};
+use super::{Activations, Q8Block};
+use crate::cpu::simd::{Simd, prefetch};
 use crate::quant::GROUP;
 use std::array::from_fn;
 
 /// Where activations lie.
 #[derive(Clone, Copy)]
 pub(super) enum XRows {
-    /// f32 values, `stride` a row.
-    F32 { x: *const f32, stride: usize },
-    /// Codes and one meta a block, `blocks` blocks a row.
-    Q8 { codes: *const i8, meta: *const BlockMeta, blocks: usize },
+    /// f32 values, so many a row.
+    F32(*const f32, usize),
+    /// Blocks, so many a row.
+    Q8(*const Q8Block, usize),
 }
 
 impl XRows {
+    pub(super) fn of(x: &Activations<'_>, k: usize) -> XRows {
+        match x {
+            Activations::F32 { x, .. } => XRows::F32(x.as_ptr(), k),
+            Activations::Q8(rows) => XRows::Q8(rows.blocks().as_ptr(), k.div_ceil(GROUP)),
+        }
+    }
+
     /// The rows from row `t` on.
     pub(super) fn skip(self, t: usize) -> XRows {
         match self {
-            XRows::F32 { x, stride } => XRows::F32 { x: x.wrapping_add(t * stride), stride },
-            XRows::Q8 { codes, meta, blocks } => XRows::Q8 {
-                codes: codes.wrapping_add(t * blocks * GROUP),
-                meta: meta.wrapping_add(t * blocks),
-                blocks,
-            },
+            XRows::F32(x, each) => XRows::F32(x.wrapping_add(t * each), each),
+            XRows::Q8(x, each) => XRows::Q8(x.wrapping_add(t * each), each),
         }
     }
 }
@@ -63,23 +66,20 @@ pub(super) struct Panel {
 pub(super) unsafe fn blocks<S: Simd, F: BlockFormat, const R: usize, const T: usize>(p: &Panel) {
     let layout = const { Layout::of(F::DTYPE) };
     let parts = layout.head_columns / GROUP;
-    let XRows::Q8 { codes, meta, blocks } = p.x else { return };
+    let XRows::Q8(x, each) = p.x else { return };
     let mut acc = [[S::splat(0.0); T]; R];
     for group in 0..p.columns / layout.head_columns {
         for part in 0..parts {
             let block = group * parts + part;
-            let x: [XBlock; T] = from_fn(|t| XBlock {
-                codes: codes.add((t * blocks + block) * GROUP),
-                meta: meta.add(t * blocks + block),
-            });
-            for r in 0..R {
+            let x: [*const Q8Block; T] = from_fn(|t| x.add(t * each + block));
+            for (r, acc) in acc.iter_mut().enumerate() {
                 let tile = p.tiles.add(r * p.tile_bytes);
                 let head = tile.add(group * layout.head);
                 let body = tile.add(p.heads + block * layout.body);
                 if p.prefetch != 0 {
                     prefetch_ahead(layout, part, head, body, p.prefetch);
                 }
-                F::fold::<S, T>(head, part, body, &x, &mut acc[r]);
+                F::fold::<S, T>(head, part, body, &x, acc);
             }
         }
     }
@@ -137,11 +137,11 @@ pub(super) unsafe fn floats<S: Simd, const T: usize>(p: &Panel, layout: Layout, 
         let mut x = [std::ptr::null::<f32>(); T];
         for t in 0..T {
             x[t] = match p.x {
-                XRows::F32 { x, stride } => x.add(t * stride + block * GROUP),
-                XRows::Q8 { codes, blocks, .. } => {
-                    let codes = codes.add((t * blocks + block) * GROUP);
-                    for (i, value) in converted[t].iter_mut().enumerate() {
-                        *value = f32::from(*codes.add(i));
+                XRows::F32(x, each) => x.add(t * each + block * GROUP),
+                XRows::Q8(x, each) => {
+                    let x = x.add(t * each + block);
+                    for (value, code) in converted[t].iter_mut().zip(&(*x).codes) {
+                        *value = f32::from(*code);
                     }
                     converted[t].as_ptr()
                 }
@@ -156,11 +156,8 @@ pub(super) unsafe fn floats<S: Simd, const T: usize>(p: &Panel, layout: Layout, 
         }
         for t in 0..T {
             acc[t] = match p.x {
-                XRows::F32 { .. } => S::add(acc[t], sums[t]),
-                XRows::Q8 { meta, blocks, .. } => {
-                    let scale = (*meta.add(t * blocks + block)).scale;
-                    S::fma(S::splat(scale), sums[t], acc[t])
-                }
+                XRows::F32(..) => S::add(acc[t], sums[t]),
+                XRows::Q8(x, each) => S::fma(S::splat((*x.add(t * each + block)).scale), sums[t], acc[t]),
             };
         }
     }

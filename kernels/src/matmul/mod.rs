@@ -23,11 +23,10 @@ mod format;
 mod kernel;
 mod packed;
 mod reference;
-mod simd;
 mod variants;
 mod weights;
 
-pub use activations::{Activations, BlockMeta, Q8Rows};
+pub use activations::{Activations, Q8Block, Q8Rows};
 pub use config::MatmulConfig;
 pub use family::{MatmulFamily, family};
 pub use packed::{PackedMatrix, TILE};

@@ -1,6 +1,7 @@
 //! What a matrix product means: a scalar version with the exact order of operations, and one in f64.
 
-use super::{Activations, Q8Rows, Weights};
+use super::{Activations, Q8Block, Weights};
+use crate::DType;
 use crate::quant::GROUP;
 
 /// The product with the reduction order of the family, one output at a time: bit for bit what every version gives.
@@ -15,8 +16,8 @@ pub(super) fn ordered(w: &Weights<'_>, x: &Activations<'_>, out: &mut [f32]) {
         for t in 0..x.rows() {
             out[t * n + o] = match x {
                 Activations::F32 { x, .. } => dot_f32(&row, &x[t * k..][..k]),
-                Activations::Q8(x) if w.dtype().is_quantised() => dot_q8(w, o, x, t),
-                Activations::Q8(x) => dot_float_q8(&row, x, t),
+                Activations::Q8(x) if w.dtype().is_quantised() => dot_q8(w, o, x.row(t)),
+                Activations::Q8(x) => dot_float_q8(&row, x.row(t)),
             };
         }
     }
@@ -32,36 +33,36 @@ fn dot_f32(w: &[f32], x: &[f32]) -> f32 {
 }
 
 /// Float weights with quantised activations: as [`dot_f32`] over the codes, each group folded with its scale.
-fn dot_float_q8(w: &[f32], x: &Q8Rows, t: usize) -> f32 {
+fn dot_float_q8(w: &[f32], x: &[Q8Block]) -> f32 {
     let mut acc = 0f32;
-    for ((w, q), meta) in w.chunks(GROUP).zip(x.codes(t).chunks_exact(GROUP)).zip(x.meta(t)) {
-        let sum = w.iter().zip(q).fold(0f32, |sum, (w, q)| w.mul_add(f32::from(*q), sum));
-        acc = meta.scale.mul_add(sum, acc);
+    for (w, x) in w.chunks(GROUP).zip(x) {
+        let sum = w.iter().zip(&x.codes).fold(0f32, |sum, (w, q)| w.mul_add(f32::from(*q), sum));
+        acc = x.scale.mul_add(sum, acc);
     }
     acc
 }
 
-fn dot_q8(w: &Weights<'_>, row: usize, x: &Q8Rows, t: usize) -> f32 {
-    let halved = w.dtype() == crate::DType::Q6_K;
+fn dot_q8(w: &Weights<'_>, row: usize, x: &[Q8Block]) -> f32 {
+    let halved = w.dtype() == DType::Q6_K;
     let mut acc = 0f32;
-    for (group, (q, meta)) in x.codes(t).chunks_exact(GROUP).zip(x.meta(t)).enumerate() {
+    for (group, x) in x.iter().enumerate() {
         let codes = w.codes(row, group);
         let sum = |range: std::ops::Range<usize>| -> i32 {
-            range.map(|i| i32::from(codes.q[i]) * i32::from(q[i])).sum()
+            range.map(|i| i32::from(codes.q[i]) * i32::from(x.codes[i])).sum()
         };
         if halved {
             for h in 0..2 {
                 let term = codes.scale[h] * sum(16 * h..16 * h + 16) as f32;
-                acc = meta.scale.mul_add(term, acc);
+                acc = x.scale.mul_add(term, acc);
             }
             continue;
         }
         let (scale, sum) = (codes.scale[0], sum(0..GROUP) as f32);
         let term = match codes.min {
-            Some(min) => scale.mul_add(sum, min * meta.sum),
+            Some(min) => scale.mul_add(sum, min * x.sum),
             None => scale * sum,
         };
-        acc = meta.scale.mul_add(term, acc);
+        acc = x.scale.mul_add(term, acc);
     }
     acc
 }
@@ -72,7 +73,7 @@ pub(super) fn exact(w: &Weights<'_>, x: &Activations<'_>) -> Vec<(f64, f64)> {
     let (n, k, rows) = (w.n(), w.k(), x.rows());
     let x: Vec<f64> = match x {
         Activations::F32 { x, .. } => x.iter().map(|v| f64::from(*v)).collect(),
-        Activations::Q8(q) => (0..rows).flat_map(|t| dequantised(q, t)).collect(),
+        Activations::Q8(q) => (0..rows).flat_map(|t| dequantised(q.row(t), k)).collect(),
     };
     let mut row = vec![0f32; k];
     let mut out = vec![(0f64, 0f64); rows * n];
@@ -87,7 +88,7 @@ pub(super) fn exact(w: &Weights<'_>, x: &Activations<'_>) -> Vec<(f64, f64)> {
     out
 }
 
-fn dequantised(q: &Q8Rows, t: usize) -> impl Iterator<Item = f64> + '_ {
-    let scale = move |i: usize| f64::from(q.meta(t)[i / GROUP].scale);
-    q.codes(t)[..q.k()].iter().enumerate().map(move |(i, code)| f64::from(*code) * scale(i))
+fn dequantised(blocks: &[Q8Block], k: usize) -> impl Iterator<Item = f64> + '_ {
+    let values = blocks.iter().flat_map(|b| b.codes.iter().map(|q| f64::from(*q) * f64::from(b.scale)));
+    values.take(k)
 }

@@ -29,7 +29,7 @@ struct Inputs {
 impl Inputs {
     fn new(seed: u64, pool: &Pool, (dtype, n, k): (DType, usize, usize), rows: usize) -> Inputs {
         let mut random = Random::new(seed);
-        let make = if seed % 2 == 0 { weights } else { raw_weights };
+        let make = if seed.is_multiple_of(2) { weights } else { raw_weights };
         let data = make(&mut random, dtype, n, k).unwrap();
         let x = activations(&mut random, rows, k);
         let mut q8 = Q8Rows::with_capacity(rows, k);

@@ -98,14 +98,14 @@ macro_rules! compiled {
 #[cfg(target_arch = "x86_64")]
 compiled!(
     avx512,
-    crate::matmul::simd::Avx512,
+    crate::cpu::simd::Avx512,
     ["avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c"],
     [(1, 1), (1, 2), (1, 4), (1, 8), (2, 1), (2, 2), (2, 4), (2, 8), (4, 1), (4, 2), (4, 4)],
     [1, 8]
 );
 #[cfg(target_arch = "x86_64")]
-compiled!(avx2, crate::matmul::simd::Avx2, ["avx2,fma,f16c"], [(1, 1), (1, 2)], [1, 4]);
-compiled!(portable, crate::matmul::simd::Portable, [], [(1, 1), (1, 4)], [1, 4]);
+compiled!(avx2, crate::cpu::simd::Avx2, ["avx2,fma,f16c"], [(1, 1), (1, 2)], [1, 4]);
+compiled!(portable, crate::cpu::simd::Portable, [], [(1, 1), (1, 4)], [1, 4]);
 
 /// The microkernel of this exact shape, if compiled. `integers` asks for quantised weights times quantised activations.
 ///

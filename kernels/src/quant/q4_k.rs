@@ -69,7 +69,7 @@ pub(super) fn encode_block(values: &[f32], block: &mut [u8]) {
 fn fit_scale_min(values: &[f32]) -> (f32, f32) {
     let low = values.iter().copied().fold(0f32, f32::min);
     let high = values.iter().copied().fold(low, f32::max);
-    if !(high - low > 0.0) {
+    if high <= low {
         return (0.0, -low);
     }
     let mut best = ((high - low) / 15.0, -low);

@@ -10,7 +10,7 @@ use half::{bf16, f16};
 
 /// Any machine.
 #[derive(Clone, Copy)]
-pub(in crate::matmul) struct Portable;
+pub(crate) struct Portable;
 
 /// `[f(0), f(1), …]`. A plain loop: `array::from_fn` and `map` are not always inlined.
 #[inline(always)]
@@ -70,6 +70,11 @@ impl Simd for Portable {
     #[inline(always)]
     unsafe fn mul(a: [f32; 16], b: [f32; 16]) -> [f32; 16] {
         lanes(|i| a[i] * b[i])
+    }
+
+    #[inline(always)]
+    unsafe fn div(a: [f32; 16], b: [f32; 16]) -> [f32; 16] {
+        lanes(|i| a[i] / b[i])
     }
 
     #[inline(always)]

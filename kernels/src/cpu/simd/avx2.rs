@@ -10,7 +10,7 @@ use std::arch::x86_64::*;
 
 /// AVX2, FMA and F16C.
 #[derive(Clone, Copy)]
-pub(in crate::matmul) struct Avx2;
+pub(crate) struct Avx2;
 
 #[inline(always)]
 unsafe fn dot_half(acc: __m256i, w: __m256i, x: __m256i) -> __m256i {
@@ -87,6 +87,11 @@ impl Simd for Avx2 {
     #[inline(always)]
     unsafe fn mul(a: [__m256; 2], b: [__m256; 2]) -> [__m256; 2] {
         [_mm256_mul_ps(a[0], b[0]), _mm256_mul_ps(a[1], b[1])]
+    }
+
+    #[inline(always)]
+    unsafe fn div(a: [__m256; 2], b: [__m256; 2]) -> [__m256; 2] {
+        [_mm256_div_ps(a[0], b[0]), _mm256_div_ps(a[1], b[1])]
     }
 
     #[inline(always)]

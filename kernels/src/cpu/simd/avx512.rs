@@ -10,7 +10,7 @@ use std::arch::x86_64::*;
 
 /// AVX-512 F, BW, VL, DQ and VNNI.
 #[derive(Clone, Copy)]
-pub(in crate::matmul) struct Avx512;
+pub(crate) struct Avx512;
 
 impl Simd for Avx512 {
     type Floats = __m512;
@@ -61,6 +61,11 @@ impl Simd for Avx512 {
     #[inline(always)]
     unsafe fn mul(a: __m512, b: __m512) -> __m512 {
         _mm512_mul_ps(a, b)
+    }
+
+    #[inline(always)]
+    unsafe fn div(a: __m512, b: __m512) -> __m512 {
+        _mm512_div_ps(a, b)
     }
 
     #[inline(always)]

@@ -1,4 +1,4 @@
-//! The few vector operations that the microkernels are written in, for each instruction set.
+//! The few vector operations that microkernels are written in, for each instruction set.
 //!
 //! A microkernel is generic code over [`Simd`], inlined into a function compiled for the instruction set. One source for
 //! all of them is what makes their bits equal: every operation here is exact or rounds once.
@@ -12,17 +12,17 @@ mod avx512;
 mod portable;
 
 #[cfg(target_arch = "x86_64")]
-pub(super) use avx2::Avx2;
+pub(crate) use avx2::Avx2;
 #[cfg(target_arch = "x86_64")]
-pub(super) use avx512::Avx512;
-pub(super) use portable::Portable;
+pub(crate) use avx512::Avx512;
+pub(crate) use portable::Portable;
 
-/// Sixteen lanes, one a weight row.
+/// Sixteen lanes.
 ///
 /// # Safety
 /// Every method may be called only on a machine that has the implementing type's instruction set. Pointers must be
 /// readable (or writable) for as many bytes as the method says.
-pub(super) trait Simd: Copy {
+pub(crate) trait Simd: Copy {
     /// 16 × f32.
     type Floats: Copy;
     /// 16 × i32.
@@ -49,6 +49,8 @@ pub(super) trait Simd: Copy {
 
     /// `a * b`, rounded.
     unsafe fn mul(a: Self::Floats, b: Self::Floats) -> Self::Floats;
+    /// `a / b`, rounded.
+    unsafe fn div(a: Self::Floats, b: Self::Floats) -> Self::Floats;
     /// `a + b`, rounded.
     unsafe fn add(a: Self::Floats, b: Self::Floats) -> Self::Floats;
     /// `a * b + c`, rounded once.
@@ -77,7 +79,7 @@ pub(super) trait Simd: Copy {
 
 /// Asks for the cache line at `at`, which need not be readable.
 #[inline(always)]
-pub(super) fn prefetch(at: *const u8) {
+pub(crate) fn prefetch(at: *const u8) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a prefetch neither faults nor changes memory; SSE is part of x86-64.
     unsafe {
