@@ -1,0 +1,216 @@
+//! `memra run`: generate text.
+
+use crate::context::{Context, print_json, stdout};
+use crate::exit::{Exit, Failure};
+use crate::{engine, interrupt, models};
+use anyhow::Context as _;
+use memra_engine::sampling::Sampling;
+use memra_engine::{Finish, GenerateOptions, Generation, generate};
+use memra_text::{EncodeOptions, Specials};
+use std::io::{self, Write};
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+/// Arguments of `memra run`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  memra run SmolLM2 -p 'The capital of France is' -n 32
+  memra run model.gguf -f prompt.txt --temp 0.8 --top-p 0.95 --seed 7
+
+Text goes to stdout, figures to stderr. Ctrl-C ends the generation and still
+prints the figures; a second one kills.")]
+pub(crate) struct Args {
+    /// Model file, or the name of a fetched model
+    model: String,
+
+    /// Prompt
+    #[arg(short, long, value_name = "TEXT", required_unless_present = "file")]
+    prompt: Option<String>,
+
+    /// Read the prompt from a file
+    #[arg(short, long, value_name = "FILE", conflicts_with = "prompt")]
+    file: Option<PathBuf>,
+
+    /// Tokens to generate at most
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 128)]
+    n_predict: usize,
+
+    /// Temperature; 0 is greedy
+    #[arg(long, value_name = "T", default_value_t = 0.0)]
+    temp: f32,
+
+    /// Keep the K likeliest tokens; 0 keeps all
+    #[arg(long, value_name = "K", default_value_t = 0)]
+    top_k: usize,
+
+    /// Keep the likeliest tokens whose probabilities reach P
+    #[arg(long, value_name = "P", default_value_t = 1.0)]
+    top_p: f32,
+
+    /// Keep tokens at least P times as likely as the likeliest
+    #[arg(long, value_name = "P", default_value_t = 0.0)]
+    min_p: f32,
+
+    /// Seed of the sampling
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+
+    /// Go on past the end of the model's turn
+    #[arg(long)]
+    ignore_eos: bool,
+
+    /// Take names of control tokens in the prompt, such as <|im_end|>, as text
+    #[arg(long)]
+    no_parse_special: bool,
+
+    /// Threads [default: every physical core]
+    #[arg(short, long, value_name = "N")]
+    pub(super) threads: Option<usize>,
+
+    /// Print text, token ids and figures as JSON at the end, instead of streaming
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args, cx: &Context) -> anyhow::Result<Exit> {
+    let stop = interrupt::watch(interrupt::Hard::Second)?;
+    let path = models::resolve(&args.model, cx)?;
+    let mut session = engine::session(&path, cx)?;
+    let model = session.model().clone();
+    let tokenizer = model.file().tokenizer()?;
+    let options = EncodeOptions { add_special: true, parse_special: !args.no_parse_special };
+    let prompt = tokenizer.encode(&args.prompt()?, options);
+
+    let mut detokenizer = tokenizer.detokenizer(Specials::Skip);
+    let mut sink = Sink { streamed: (!args.json).then(stdout), text: String::new(), failed: None };
+    let seq = session.new_sequence();
+    let done = generate(&mut session, seq, &prompt, &args.options(), &mut |token| {
+        sink.write(detokenizer.push(token));
+        if stop.requested() || sink.failed.is_some() {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    })?;
+    sink.write(detokenizer.finish());
+    let interrupted = stop.requested();
+    let text = sink.finish()?;
+
+    let bytes = session.bytes_per_token(prompt.len() + done.tokens.len() / 2)?;
+    let figures = Figures::new(&done, bytes, engine::wall_gbps(bytes, cx)?);
+    if args.json {
+        print_json(&Report { text, tokens: &done.tokens, finish: done.finish, figures: &figures })?;
+    }
+    eprintln!("{}", figures.line());
+    Ok(if interrupted { Exit::Interrupted } else { Exit::Pass })
+}
+
+impl Args {
+    fn prompt(&self) -> anyhow::Result<String> {
+        match &self.file {
+            Some(file) => {
+                let bytes = std::fs::read(file).with_context(|| format!("prompt file {}", file.display()))?;
+                String::from_utf8(bytes)
+                    .map_err(|_| Failure::usage(format!("{}: not UTF-8 text", file.display())))
+            }
+            None => Ok(self.prompt.clone().unwrap_or_default()),
+        }
+    }
+
+    fn options(&self) -> GenerateOptions {
+        let &Args { temp: temperature, top_k, top_p, min_p, seed, .. } = self;
+        GenerateOptions {
+            max_tokens: self.n_predict,
+            sampling: Sampling { temperature, top_k, top_p, min_p, seed },
+            ignore_eos: self.ignore_eos,
+            ..GenerateOptions::default()
+        }
+    }
+}
+
+/// Where generated text goes: streamed at once, or kept for JSON.
+struct Sink<W> {
+    streamed: Option<W>,
+    text: String,
+    /// The first failed write; it ends the generation.
+    failed: Option<io::Error>,
+}
+
+impl<W: Write> Sink<W> {
+    fn write(&mut self, text: &str) {
+        match &mut self.streamed {
+            Some(out) => {
+                let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+                self.failed = self.failed.take().or(written.err());
+            }
+            None => self.text.push_str(text),
+        }
+    }
+
+    /// Ends the line; gives back the text that was kept.
+    fn finish(mut self) -> io::Result<String> {
+        if self.streamed.is_some() {
+            self.write("\n");
+        }
+        self.failed.map_or(Ok(self.text), Err)
+    }
+}
+
+#[derive(serde::Serialize)]
+struct Report<'a> {
+    text: String,
+    tokens: &'a [u32],
+    finish: Finish,
+    #[serde(flatten)]
+    figures: &'a Figures,
+}
+
+/// How fast it was. A rate that was not measured is absent.
+#[derive(serde::Serialize)]
+struct Figures {
+    prompt_tokens: usize,
+    generated_tokens: usize,
+    ttft_ms: f64,
+    prefill_tps: Option<f64>,
+    decode_tps: Option<f64>,
+    bytes_per_token: u64,
+    wall_gbps: Option<f64>,
+    wall_percent: Option<f64>,
+}
+
+impl Figures {
+    fn new(done: &Generation, bytes_per_token: u64, wall_gbps: Option<f64>) -> Figures {
+        let stats = &done.stats;
+        let decode_tps = Some(stats.decode_rate()).filter(|rate| rate.is_finite());
+        let achieved = decode_tps.map(|rate| rate * bytes_per_token as f64 / 1e9);
+        Figures {
+            prompt_tokens: stats.prompt_tokens,
+            generated_tokens: done.tokens.len(),
+            ttft_ms: stats.first_token.as_secs_f64() * 1e3,
+            prefill_tps: Some(stats.prefill_rate()).filter(|rate| rate.is_finite()),
+            decode_tps,
+            bytes_per_token,
+            wall_gbps,
+            wall_percent: achieved.zip(wall_gbps).map(|(achieved, wall)| 100.0 * achieved / wall),
+        }
+    }
+
+    fn line(&self) -> String {
+        let rate =
+            |tps: Option<f64>| tps.map_or_else(|| "not timed".to_owned(), |tps| format!("{tps:.1} tok/s"));
+        let wall = match (self.wall_percent, self.wall_gbps) {
+            (Some(percent), Some(wall)) => format!(", {percent:.0} % of the {wall:.1} GB/s read wall"),
+            (_, None) => ", read wall unknown (memra probe)".to_owned(),
+            _ => String::new(),
+        };
+        format!(
+            "prompt: {} tokens, {}, first token after {:.0} ms\ndecode: {} tokens, {}{wall}",
+            self.prompt_tokens,
+            rate(self.prefill_tps),
+            self.ttft_ms,
+            self.generated_tokens,
+            rate(self.decode_tps),
+        )
+    }
+}
