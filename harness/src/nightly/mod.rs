@@ -19,7 +19,7 @@ use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What the night is to do.
 #[derive(Clone, Debug)]
@@ -155,7 +155,14 @@ fn lock(data_dir: &Path) -> Result<File, NightlyError> {
     let path = data_dir.join("nightly.lock");
     let open = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
     let mut file = open.map_err(io_error(&path))?;
-    if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+    // A process being started by the last holder may keep its lock for the moment until it executes.
+    let mut tries = 20;
+    while flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+        tries -= 1;
+        if tries > 0 {
+            std::thread::sleep(Duration::from_millis(20));
+            continue;
+        }
         let mut pid = String::new();
         file.read_to_string(&mut pid).map_err(io_error(&path))?;
         return Err(NightlyError::Running { pid: pid.trim().to_owned(), data_dir: data_dir.to_owned() });
