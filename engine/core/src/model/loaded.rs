@@ -123,7 +123,12 @@ fn read(
     }
     let matrix = Matrix::new(dtype, n, k, tensor.data()).map_err(broken)?;
     Ok(match pack {
-        Some(pool) => Weight::Packed(PackedMatrix::pack(&matrix, pool)),
+        Some(pool) => {
+            let packed = PackedMatrix::pack(&matrix, pool);
+            // One copy in memory is enough.
+            tensor.shared_data().evict();
+            Weight::Packed(packed)
+        }
         None => Weight::Mapped { dtype, n, k, data: tensor.shared_data() },
     })
 }
