@@ -3,7 +3,7 @@
 use crate::config::KvType;
 use crate::context::Context;
 use anyhow::Context as _;
-use memra_engine::model::{LoadOptions, Model};
+use memra_engine::model::{LoadOptions, Model, ModelFile};
 use memra_engine::{Fault, Session, SessionOptions};
 use memra_harness::sweep::{load_table, table_path};
 use memra_kernels::cpu;
@@ -66,6 +66,11 @@ pub(crate) fn fault(cx: &Context) -> Fault {
         slow: fault.slow.fraction(),
         wrong: Some(fault.wrong.clone()).filter(|family| !family.is_empty()),
     }
+}
+
+/// Opens and checks a model file, and reads no weights.
+pub(crate) fn open(path: &Path) -> anyhow::Result<ModelFile> {
+    ModelFile::open(path).with_context(|| path.display().to_string())
 }
 
 /// Loads a model as the configuration says.

@@ -85,20 +85,17 @@ fn io_code(error: &io::Error) -> Exit {
     if error.kind() == io::ErrorKind::NotFound { Exit::Usage } else { Exit::Unfit }
 }
 
-/// The error and its causes in one line, less what an error repeats of its cause.
+/// The error and its causes in one line, less what one of them repeats of another.
 pub(crate) fn describe(error: &anyhow::Error) -> String {
-    let mut text = String::new();
-    for cause in error.chain() {
-        let cause = cause.to_string();
-        if text.contains(&cause) {
+    let mut parts: Vec<String> = Vec::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if parts.iter().any(|part| part.contains(&cause)) {
             continue;
         }
-        if !text.is_empty() {
-            text.push_str(": ");
-        }
-        text.push_str(&cause);
+        parts.retain(|part| !cause.contains(part.as_str()));
+        parts.push(cause);
     }
-    text
+    parts.join(": ")
 }
 
 #[cfg(test)]
@@ -109,12 +106,13 @@ mod tests {
     #[test]
     fn errors_get_the_code_of_their_cause_and_say_nothing_twice() {
         let missing = GgufError::Open { path: "m.gguf".into(), source: io::ErrorKind::NotFound.into() };
-        let missing = anyhow::Error::new(EngineError::File(missing)).context("loading");
+        let missing = anyhow::Error::new(EngineError::File(missing)).context("m.gguf");
         assert_eq!(classify(&missing), Exit::Usage);
         let said = describe(&missing);
         assert_eq!(said.matches("m.gguf").count(), 1, "{said}");
         let damaged = anyhow::Error::new(EngineError::File(GgufError::Magic { found: "PK".into() }));
         assert_eq!(classify(&damaged), Exit::Corrupt);
+        assert!(describe(&damaged.context("m.gguf")).starts_with("m.gguf: not a GGUF file"));
         assert_eq!(classify(&Failure::error(Exit::Incorrect, "wrong").context("check")), Exit::Incorrect);
         let full = Err::<(), _>(io::Error::from(io::ErrorKind::StorageFull)).context("x").unwrap_err();
         assert_eq!(classify(&full), Exit::Unfit);

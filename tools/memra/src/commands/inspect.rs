@@ -2,9 +2,8 @@
 
 use crate::context::{Context, print_json, print_table, stdout};
 use crate::exit::{Exit, describe};
-use crate::models;
+use crate::{engine, models};
 use anyhow::Context as _;
-use memra_engine::model::ModelFile;
 use memra_formats::Gguf;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -138,7 +137,7 @@ fn report(path: &Path, tensors: bool, cx: &Context) -> anyhow::Result<Report> {
 }
 
 fn engine_view(path: &Path, cx: &Context) -> anyhow::Result<EngineView> {
-    let file = ModelFile::open(path)?;
+    let file = engine::open(path)?;
     let config = file.config();
     let programs = super::plan::programs(&file, 1, cx)?;
     let [decode, prompt] = &programs[..] else {

@@ -67,7 +67,7 @@ struct Work {
 
 pub(crate) fn run(args: &Args, cx: &Context) -> anyhow::Result<Exit> {
     let path = models::resolve(&args.model, cx)?;
-    let file = ModelFile::open(&path)?;
+    let file = engine::open(&path)?;
     let programs = programs(&file, usize::from(args.batch), cx)?;
     let dispatcher = engine::dispatcher(cx)?;
     let work: Vec<Work> =

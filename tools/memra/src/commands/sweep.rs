@@ -5,7 +5,6 @@ use crate::exit::{Exit, Failure};
 use crate::{engine, interrupt, lab, models};
 use anyhow::Context as _;
 use indicatif::ProgressBar;
-use memra_engine::model::ModelFile;
 use memra_engine::program::Program;
 use memra_harness::provenance;
 use memra_harness::record::{Log, Record, Trial, TrialStatus};
@@ -119,7 +118,7 @@ impl Args {
         }
         let model = self.model.as_ref().or(self.model_flag.as_ref()).map_or("", String::as_str);
         let path = models::resolve(model, cx)?;
-        let programs = super::plan::programs(&ModelFile::open(&path)?, 1, cx)?;
+        let programs = super::plan::programs(&engine::open(&path)?, 1, cx)?;
         // The same JSON that `memra plan` prints is the interface, so that a sweep elsewhere gets the same list.
         let items: Vec<_> = programs.iter().flat_map(Program::work_list).collect();
         Ok(WorkList::parse(model, &serde_json::to_string(&items)?)?)

@@ -1,0 +1,87 @@
+//! Commands that judge: exit codes follow from what was planted, never from a timing.
+
+use super::{Place, tiny};
+
+/// Never redo a run because other tests keep the machine busy.
+const BUSY: [&str; 2] = ["--set", "harness.max_foreign_cpu=100%"];
+
+#[test]
+fn a_wrong_kernel_fails_the_check() {
+    let place = Place::new();
+    let good = place.memra(&["check", "--kernel", "matmul/Q4_1", "--model", tiny(), "--json"]).json();
+    assert_eq!(good["model"]["identical"], true);
+    assert!(good["kernels"].as_array().unwrap().iter().all(|row| row["status"] == "pass"));
+    let wrong = place.memra(&["check", "--kernel", "matmul/Q4_1", "--set", "fault.wrong=matmul", "--json"]);
+    assert_eq!(wrong.code, Some(4), "{}", wrong.stderr);
+    let report: serde_json::Value = serde_json::from_str(&wrong.stdout).unwrap();
+    assert!(report["kernels"].as_array().unwrap().iter().any(|row| row["status"] == "fail"));
+    place.memra(&["check", "--kernel", "no-such-kernel"]).expect(2, "no-such-kernel");
+}
+
+#[test]
+fn the_gate_refuses_a_wrong_candidate_without_timing_it() {
+    let place = Place::new();
+    let args = ["gate", "--candidate", "config:wrong=matmul", "--model", tiny(), "--json", "--data", "d"];
+    let ran = place.memra(&args);
+    assert_eq!(ran.code, Some(4), "{}", ran.stderr);
+    let report: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(report["verdicts"].as_array().unwrap().len(), 1);
+    assert_eq!(report["verdicts"][0]["verdict"], "incorrect");
+    let log = place.memra(&["log", "check", "--json", "--data", "d"]).json();
+    assert_eq!((log["kinds"]["verdict"].as_u64(), log["kinds"]["run"].as_u64()), (Some(1), None));
+}
+
+#[test]
+fn a_comparison_logs_every_run_and_gives_a_verdict() {
+    let place = Place::new();
+    let compare = ["ab", "--a", "self", "--b", "config:slow=3%", "--model", tiny(), "--tests", "tg4"];
+    let ran = place.memra(&[&compare[..], &["--quick", "-r", "1", "--json", "--data", "d"], &BUSY].concat());
+    // Pass, regressed or inconclusive: which of them is a matter of timing.
+    assert!(matches!(ran.code, Some(0 | 1 | 3)), "{:?}: {}", ran.code, ran.stderr);
+    let report: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    let verdict = &report["verdicts"][0];
+    assert_eq!(
+        (verdict["n_pairs"].as_u64(), verdict["b"]["subject"].as_str()),
+        (Some(6), Some("config:slow=3%"))
+    );
+    // A warm pair, four pairs for the floor, six pairs.
+    let log = place.memra(&["log", "check", "--json", "--data", "d"]).json();
+    assert_eq!(log["kinds"]["run"], 22);
+    place.memra(&["ab", "--a", "self", "--b", "no-such-engine", "--model", tiny()]).expect(2, "llama.cpp");
+    place
+        .memra(&[
+            "ab",
+            "--a",
+            "self",
+            "--b",
+            "llama.cpp",
+            "--model",
+            tiny(),
+            "--set",
+            "competitors.paths.llama.cpp=/no",
+        ])
+        .expect(6, "/no");
+}
+
+#[test]
+fn a_sweep_rejects_a_planted_wrong_kernel_and_its_table_rules() {
+    let place = Place::new();
+    let kernel = ["--kernel", "matmul/Q4_1/q8/decode n=256*"];
+    let sweep = ["sweep", tiny(), "--budget", "2s", "--plant-wrong", "--json", "--data", "d"];
+    let report = place.memra(&[&sweep[..], &kernel].concat()).json();
+    let key = &report["keys"][0];
+    assert_eq!(report["keys"].as_array().unwrap().len(), 1);
+    assert_eq!(key["planted"].as_array().unwrap().len(), 1);
+    let rejected = key["rejected"].as_array().unwrap();
+    assert!(rejected.iter().any(|r| r["config"] == key["planted"][0]), "{rejected:?}");
+    let plan = place.memra(&["plan", tiny(), "--dispatch", "--data", "d"]).stdout;
+    let ruled: Vec<&str> = plan.lines().filter(|line| line.contains("d/dispatch/")).collect();
+    assert!(
+        ruled.iter().all(|line| line.starts_with("matmul/Q4_1/q8/decode n=256")) && !ruled.is_empty(),
+        "{plan}"
+    );
+    let defaults = place
+        .memra(&["plan", tiny(), "--dispatch", "--data", "d", "--set", "engine.dispatch=default"])
+        .stdout;
+    assert!(!defaults.contains("d/dispatch/"));
+}
