@@ -48,7 +48,8 @@ pub fn activations(random: &mut Random, rows: usize, k: usize) -> Vec<f32> {
         .collect()
 }
 
-/// FNV-1a over inputs.
+/// A quick hash of inputs and outputs, to tell whether they are the same bits; weights of many megabytes take
+/// milliseconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Hash(u64);
 
@@ -59,16 +60,22 @@ impl Default for Hash {
 }
 
 impl Hash {
-    /// Takes in bytes.
+    /// Takes in bytes, eight at a time.
     pub fn bytes(&mut self, bytes: &[u8]) {
-        for b in bytes {
-            self.0 = (self.0 ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3);
-        }
+        let (words, rest) = bytes.as_chunks::<8>();
+        words.iter().for_each(|word| self.word(u64::from_le_bytes(*word)));
+        rest.iter().for_each(|byte| self.word(u64::from(*byte)));
     }
 
     /// Takes in values, by their bits.
     pub fn floats(&mut self, values: &[f32]) {
-        values.iter().for_each(|v| self.bytes(&v.to_bits().to_le_bytes()));
+        values.iter().for_each(|v| self.word(u64::from(v.to_bits())));
+    }
+
+    /// The rotation brings what the product moved to the top back to the bottom: without it, two changes of a top bit
+    /// would cancel out.
+    fn word(&mut self, word: u64) {
+        self.0 = (self.0 ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32);
     }
 
     /// The hash of what was taken in.
@@ -95,4 +102,30 @@ pub fn raw_weights(random: &mut Random, dtype: DType, n: usize, k: usize) -> Res
         floats.iter().for_each(|at| block[*at] &= !0x40);
     }
     Ok(data)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_one_or_two_flipped_bits_change_the_hash() {
+        let data = [7u8; 21];
+        let hash = |flips: &[usize]| {
+            let mut data = data;
+            flips.iter().for_each(|bit| data[bit / 8] ^= 1 << (bit % 8));
+            let mut hash = Hash::default();
+            hash.bytes(&data);
+            hash.finish()
+        };
+        let mut seen = vec![hash(&[])];
+        for a in 0..8 * data.len() {
+            seen.push(hash(&[a]));
+            seen.extend((0..a).map(|b| hash(&[a, b])));
+        }
+        let all = seen.len();
+        seen.sort_unstable();
+        seen.dedup();
+        assert_eq!(seen.len(), all);
+    }
 }

@@ -4,6 +4,7 @@ use super::AttentionShape;
 use crate::DType;
 use crate::error::{ShapeError, at_least, same};
 use half::f16;
+use half::slice::HalfFloatSliceExt;
 use half::vec::HalfBitsVecExt;
 
 /// Positions a page.
@@ -80,8 +81,12 @@ impl KvStore {
         at_least("kv write", "pages in the store", page + 1, self.pages(shape))?;
         let (base, slot) = (page * page_len(shape), position % PAGE);
         match self {
-            KvStore::F32(v) => scatter(side, shape.head_dim, slot, &mut v[base..], row, |value| value),
-            KvStore::F16(v) => scatter(side, shape.head_dim, slot, &mut v[base..], row, f16::from_f32),
+            KvStore::F32(v) => {
+                scatter(side, shape.head_dim, slot, &mut v[base..], row, <[f32]>::copy_from_slice)
+            }
+            KvStore::F16(v) => {
+                scatter(side, shape.head_dim, slot, &mut v[base..], row, <[f16]>::convert_from_f32_slice)
+            }
         }
         Ok(())
     }
@@ -98,15 +103,27 @@ pub(super) fn page_len(shape: &AttentionShape) -> usize {
 }
 
 /// Writes a row to slot `slot` of the page at the start of `page`.
-fn scatter<E>(side: Side, dim: usize, slot: usize, page: &mut [E], row: &[f32], convert: impl Fn(f32) -> E) {
+fn scatter<E: Copy + Default>(
+    side: Side,
+    dim: usize,
+    slot: usize,
+    page: &mut [E],
+    row: &[f32],
+    convert: impl Fn(&mut [E], &[f32]),
+) {
     for (head, values) in row.chunks_exact(dim.max(1)).enumerate() {
-        let base = head * PAGE * dim;
-        for (d, value) in values.iter().enumerate() {
-            let at = match side {
-                Side::Keys => base + d * PAGE + slot,
-                Side::Values => base + slot * dim + d,
-            };
-            page[at] = convert(*value);
+        let page = &mut page[head * PAGE * dim..][..PAGE * dim];
+        if side == Side::Values {
+            convert(&mut page[slot * dim..][..dim], values);
+            continue;
+        }
+        // A conversion of many values at once costs far less than as many conversions.
+        let mut converted = [E::default(); 64];
+        for (values, columns) in values.chunks(64).zip(page.chunks_mut(64 * PAGE)) {
+            convert(&mut converted[..values.len()], values);
+            for (value, column) in converted.iter().zip(columns.chunks_exact_mut(PAGE)) {
+                column[slot] = *value;
+            }
         }
     }
 }

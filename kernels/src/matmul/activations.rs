@@ -1,6 +1,9 @@
 //! Activations of a matrix product: f32 rows, or rows quantised to 8-bit blocks of 32.
 
-use crate::cpu::{Pool, multiversion};
+#![allow(unsafe_code, reason = "vector operations")]
+
+use crate::cpu::simd::{self, Simd};
+use crate::cpu::{Isa, Pool};
 use crate::error::{ShapeError, at_least, same};
 use crate::quant::GROUP;
 
@@ -49,12 +52,13 @@ impl Q8Rows {
         if k == 0 {
             return Ok(());
         }
+        let isa = Isa::detect();
         // A part is worth handing to a thread from some ten microseconds of work on.
         let part = PART.div_ceil(k);
         pool.chunks_mut(pool.threads(), &mut self.blocks[..rows * each], part * each, &|index, blocks| {
             let x = &x[index * part * k..];
             for (x, blocks) in x.chunks_exact(k).zip(blocks.chunks_exact_mut(each)) {
-                quantise_row(x, blocks);
+                quantise_row(isa, x, blocks);
             }
         });
         Ok(())
@@ -85,44 +89,71 @@ impl Q8Rows {
 /// Values quantised by one unit of work.
 const PART: usize = 32 * 1024;
 
-multiversion! {
-    fn quantise_row(x: &[f32], blocks: &mut [Q8Block]) {
-        let (full, tail) = x.as_chunks::<GROUP>();
-        for (x, block) in full.iter().zip(blocks.iter_mut()) {
-            quantise_block(x, block);
-        }
-        if let (false, Some(block)) = (tail.is_empty(), blocks.last_mut()) {
-            let mut x = [0f32; GROUP];
-            x[..tail.len()].copy_from_slice(tail);
-            quantise_block(&x, block);
-        }
+/// Quantises one row; `blocks` are as many as it fills.
+fn quantise_row(isa: Isa, x: &[f32], blocks: &mut [Q8Block]) {
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2,fma,f16c")]
+    fn avx512(x: &[f32], blocks: &mut [Q8Block]) {
+        // SAFETY: the instruction set is enabled here.
+        unsafe { quantise_blocks::<simd::Avx512>(x, blocks) }
+    }
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,fma,f16c")]
+    fn avx2(x: &[f32], blocks: &mut [Q8Block]) {
+        // SAFETY: the instruction set is enabled here.
+        unsafe { quantise_blocks::<simd::Avx2>(x, blocks) }
+    }
+    match isa.min(Isa::detect()) {
+        // SAFETY: the machine has the instruction set.
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512 => unsafe { avx512(x, blocks) },
+        // SAFETY: the machine has the instruction set.
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx2 => unsafe { avx2(x, blocks) },
+        // SAFETY: any machine runs this one.
+        _ => unsafe { quantise_blocks::<simd::Portable>(x, blocks) },
     }
 }
 
+/// # Safety
+/// The machine has `S`'s instruction set.
 #[inline(always)]
-fn quantise_block(x: &[f32; GROUP], block: &mut Q8Block) {
-    /// `1.5 * 2^23`: adding it rounds to the nearest integer, halves to even, and leaves that in the low bits.
-    const SHIFT: f32 = 12_582_912.0;
-    // As integers, magnitudes order like the values, with infinity and NaN on top.
-    let largest = f32::from_bits(x.iter().fold(0, |largest, v| largest.max(v.to_bits() & 0x7fff_ffff)));
-    let inverse = 127.0 / largest;
-    if !inverse.is_finite() || !largest.is_finite() {
-        let scale = if largest.is_finite() { 0.0 } else { f32::NAN };
-        *block = Q8Block { scale, ..Q8Block::default() };
-        return;
+unsafe fn quantise_blocks<S: Simd>(x: &[f32], blocks: &mut [Q8Block]) {
+    let (full, tail) = x.as_chunks::<GROUP>();
+    for (x, block) in full.iter().zip(blocks.iter_mut()) {
+        // SAFETY: as this function's.
+        unsafe { quantise_block::<S>(x, block) };
     }
-    let mut halves = [0i32; 2];
-    let (x, codes) = (x.as_chunks::<16>().0, block.codes.as_chunks_mut::<16>().0);
-    for ((x, codes), sum) in x.iter().zip(codes).zip(&mut halves) {
-        for (x, code) in x.iter().zip(codes) {
-            let q = (x * inverse + SHIFT).to_bits().wrapping_sub(SHIFT.to_bits()) as i32;
-            *code = q as i8;
-            *sum += q;
+    if let (false, Some(block)) = (tail.is_empty(), blocks.last_mut()) {
+        let mut x = [0f32; GROUP];
+        x[..tail.len()].copy_from_slice(tail);
+        // SAFETY: as this function's.
+        unsafe { quantise_block::<S>(&x, block) };
+    }
+}
+
+/// # Safety
+/// The machine has `S`'s instruction set.
+#[inline(always)]
+unsafe fn quantise_block<S: Simd>(x: &[f32; GROUP], block: &mut Q8Block) {
+    // SAFETY: the reads are of `x`'s two halves of 16, the writes to those of `codes`; the rest as this function's.
+    unsafe {
+        let halves = [S::load_f32(x.as_ptr().cast()), S::load_f32(x[16..].as_ptr().cast())];
+        let magnitudes = S::max_magnitude(S::max_magnitude(S::zero(), halves[0]), halves[1]);
+        let largest = f32::from_bits(S::greatest(magnitudes) as u32);
+        let inverse = 127.0 / largest;
+        if !inverse.is_finite() || !largest.is_finite() {
+            let scale = if largest.is_finite() { 0.0 } else { f32::NAN };
+            *block = Q8Block { scale, ..Q8Block::default() };
+            return;
         }
+        let codes = block.codes.as_mut_ptr();
+        let low = S::store_codes(codes, S::mul(halves[0], S::splat(inverse)));
+        let high = S::store_codes(codes.add(16), S::mul(halves[1], S::splat(inverse)));
+        block.scale = largest / 127.0;
+        block.sum = (low + high) as f32;
+        block.halves = [low as f32, high as f32];
     }
-    block.scale = largest / 127.0;
-    block.sum = (halves[0] + halves[1]) as f32;
-    block.halves = halves.map(|sum| sum as f32);
 }
 
 /// Activations of a product, row-major.
@@ -165,6 +196,11 @@ mod tests {
             let mut one = Q8Rows::with_capacity(1, k);
             one.quantise(&pools[0], x, 1).unwrap();
             assert_eq!(one.blocks(), all.row(row));
+            for isa in [Isa::Portable, Isa::Avx2, Isa::Avx512] {
+                let mut blocks = vec![Q8Block::default(); k.div_ceil(GROUP)];
+                quantise_row(isa, x, &mut blocks);
+                assert_eq!(blocks, one.blocks(), "{isa}");
+            }
             for (x, block) in x.chunks(GROUP).zip(one.blocks()) {
                 let largest = x.iter().fold(0f32, |a, v| a.max(v.abs()));
                 assert_eq!(block.scale, largest / 127.0);

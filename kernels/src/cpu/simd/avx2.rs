@@ -110,6 +110,36 @@ impl Simd for Avx2 {
     }
 
     #[inline(always)]
+    unsafe fn max_magnitude(acc: [__m256i; 2], value: [__m256; 2]) -> [__m256i; 2] {
+        let half = |acc: __m256i, value: __m256| {
+            let mask = _mm256_set1_epi32(0x7fff_ffff);
+            _mm256_max_epi32(acc, _mm256_and_si256(_mm256_castps_si256(value), mask))
+        };
+        [half(acc[0], value[0]), half(acc[1], value[1])]
+    }
+
+    #[inline(always)]
+    unsafe fn greatest(value: [__m256i; 2]) -> i32 {
+        let eight = _mm256_max_epi32(value[0], value[1]);
+        let four = _mm_max_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256::<1>(eight));
+        let two = _mm_max_epi32(four, _mm_shuffle_epi32::<0b01_00_11_10>(four));
+        _mm_cvtsi128_si32(_mm_max_epi32(two, _mm_shuffle_epi32::<0b10_11_00_01>(two)))
+    }
+
+    #[inline(always)]
+    unsafe fn store_codes(to: *mut i8, value: [__m256; 2]) -> i32 {
+        let (a, b) = (_mm256_cvtps_epi32(value[0]), _mm256_cvtps_epi32(value[1]));
+        // Packing works within halves of 128 bits; the permutation puts the quarters back in order.
+        let words = _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packs_epi32(a, b));
+        let bytes = _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256::<1>(words));
+        _mm_storeu_si128(to.cast(), bytes);
+        let eight = _mm256_add_epi32(a, b);
+        let four = _mm_add_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256::<1>(eight));
+        let two = _mm_add_epi32(four, _mm_shuffle_epi32::<0b01_00_11_10>(four));
+        _mm_cvtsi128_si32(_mm_add_epi32(two, _mm_shuffle_epi32::<0b10_11_00_01>(two)))
+    }
+
+    #[inline(always)]
     unsafe fn load_bytes(from: *const u8) -> [__m256i; 2] {
         [_mm256_loadu_si256(from.cast()), _mm256_loadu_si256(from.add(32).cast())]
     }

@@ -84,6 +84,24 @@ impl Simd for Avx512 {
     }
 
     #[inline(always)]
+    unsafe fn max_magnitude(acc: __m512i, value: __m512) -> __m512i {
+        let magnitude = _mm512_and_si512(_mm512_castps_si512(value), _mm512_set1_epi32(0x7fff_ffff));
+        _mm512_max_epi32(acc, magnitude)
+    }
+
+    #[inline(always)]
+    unsafe fn greatest(value: __m512i) -> i32 {
+        _mm512_reduce_max_epi32(value)
+    }
+
+    #[inline(always)]
+    unsafe fn store_codes(to: *mut i8, value: __m512) -> i32 {
+        let codes = _mm512_cvtps_epi32(value);
+        _mm_storeu_si128(to.cast(), _mm512_cvtepi32_epi8(codes));
+        _mm512_reduce_add_epi32(codes)
+    }
+
+    #[inline(always)]
     unsafe fn load_bytes(from: *const u8) -> __m512i {
         _mm512_loadu_si512(from.cast())
     }

@@ -58,6 +58,14 @@ pub(crate) trait Simd: Copy {
     /// Lanes as f32: exact below 2^24.
     unsafe fn to_floats(value: Self::Ints) -> Self::Floats;
 
+    /// The greatest of each lane of `acc` and the bits of `value` without its sign: magnitudes, as integers, order like
+    /// values, with infinity and NaN on top.
+    unsafe fn max_magnitude(acc: Self::Ints, value: Self::Floats) -> Self::Ints;
+    /// The greatest lane; none is negative.
+    unsafe fn greatest(value: Self::Ints) -> i32;
+    /// Rounds to nearest, halves to even, values in -127.5..127.5, stores them as 16 i8 and returns their sum.
+    unsafe fn store_codes(to: *mut i8, value: Self::Floats) -> i32;
+
     /// Loads 64 bytes.
     unsafe fn load_bytes(from: *const u8) -> Self::Bytes;
     /// The low four bits of each byte.

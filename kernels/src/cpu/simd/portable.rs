@@ -93,6 +93,25 @@ impl Simd for Portable {
     }
 
     #[inline(always)]
+    unsafe fn max_magnitude(acc: [i32; 16], value: [f32; 16]) -> [i32; 16] {
+        lanes(|i| acc[i].max((value[i].to_bits() & 0x7fff_ffff) as i32))
+    }
+
+    #[inline(always)]
+    unsafe fn greatest(value: [i32; 16]) -> i32 {
+        value.into_iter().fold(0, i32::max)
+    }
+
+    #[inline(always)]
+    unsafe fn store_codes(to: *mut i8, value: [f32; 16]) -> i32 {
+        // Adding 1.5 * 2^23 rounds to an integer, halves to even, and leaves it in the low bits.
+        const SHIFT: f32 = 12_582_912.0;
+        let codes: [i32; 16] = lanes(|i| (value[i] + SHIFT).to_bits().wrapping_sub(SHIFT.to_bits()) as i32);
+        to.cast::<[i8; 16]>().write(lanes(|i| codes[i] as i8));
+        codes.into_iter().sum()
+    }
+
+    #[inline(always)]
     unsafe fn load_bytes(from: *const u8) -> [u8; 64] {
         from.cast::<[u8; 64]>().read()
     }
