@@ -106,7 +106,7 @@ fn distance(
     let exact = logits::score(&mut Session::new(model.clone(), oracle)?, tokens)?;
     let width = model.file().config().n_vocab;
     let ours = base.chunks_exact(width).zip(&tokens[1..]).map(|(row, &next)| log_prob(row, next));
-    Ok(ours.zip(&exact).map(|(a, b)| (a - b).abs()).sum::<f64>() / exact.len() as f64)
+    Ok(ours.zip(&exact).map(|(a, b)| (a - b).abs()).sum::<f64>() / exact.len().max(1) as f64)
 }
 
 fn by_chunks(session: &mut Session, tokens: &[u32], chunk: usize) -> Result<Vec<f32>, Error> {

@@ -2,12 +2,13 @@
 
 use crate::Error;
 use crate::cache::{KvCache, PAGE, PagePool, SeqState};
-use crate::exec::{CpuExecutor, Step, StepRow};
+use crate::exec::{CpuExecutor, RopeTables, Step, StepRow};
 use crate::model::Model;
-use crate::program::Bucket;
+use crate::program::{Bucket, Program};
 use memra_kernels::cpu::{Pool, physical_cores};
 use memra_kernels::dispatch::Dispatcher;
 use memra_kernels::{DType, NumericClass, NumericPath};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -91,6 +92,7 @@ pub struct Session {
     context: usize,
     pool: Pool,
     executors: Vec<CpuExecutor>,
+    rope_tables: RopeTables,
     profiling: bool,
     kv: KvCache,
     pages: PagePool,
@@ -121,12 +123,14 @@ impl Session {
         if !(options.fault.slow >= 0.0 && options.fault.slow.is_finite()) {
             return bad(format!("slow is {}; it must be a fraction of 0 or more", options.fault.slow));
         }
-        let pages = options.sequences * context.div_ceil(PAGE);
         let program = model.file().program(bucket(&options, NumericPath::Decode, 1, 1, context))?;
+        check_wrong(&program, &options.fault)?;
+        let pages = options.sequences * context.div_ceil(PAGE);
         Ok(Session {
             context,
             pool: Pool::new(options.threads),
             executors: Vec::new(),
+            rope_tables: RopeTables::new(context),
             profiling: false,
             kv: KvCache::new(&program.states, pages)?,
             pages: PagePool::new(pages),
@@ -357,7 +361,13 @@ impl Session {
             return Ok(at);
         }
         let program = self.model.file().program(bucket)?;
-        let mut executor = CpuExecutor::new(program, &self.model, &self.options, self.pool.threads())?;
+        let mut executor = CpuExecutor::new(
+            program,
+            &self.model,
+            &self.options,
+            self.pool.threads(),
+            &mut self.rope_tables,
+        )?;
         executor.profile(self.profiling);
         self.executors.push(executor);
         Ok(self.executors.len() - 1)
@@ -380,6 +390,18 @@ fn bucket(options: &SessionOptions, path: NumericPath, rows: usize, logits: usiz
     Bucket { path, class: options.class, rows, logits, kv: options.kv, context }
 }
 
+/// A fault in a kernel that never runs would prove nothing.
+fn check_wrong(program: &Program, fault: &Fault) -> Result<(), Error> {
+    let Some(wrong) = &fault.wrong else { return Ok(()) };
+    let families: BTreeSet<&str> =
+        program.ops.iter().filter(|op| program.is_f32(op)).map(|op| op.kind.family()).collect();
+    if families.contains(wrong.as_str()) {
+        return Ok(());
+    }
+    let list = families.into_iter().collect::<Vec<_>>().join(", ");
+    Err(Error::Argument(format!("there is no kernel family `{wrong}` to make wrong; there are: {list}")))
+}
+
 fn state(seqs: &mut [Option<SeqState>], seq: SeqId) -> Result<&mut SeqState, Error> {
     let freed = || Error::Argument(format!("sequence {} was freed", seq.0));
     seqs.get_mut(seq.0).and_then(Option::as_mut).ok_or_else(freed)
@@ -393,8 +415,8 @@ fn fill(rows: &mut Vec<Row>, seq: SeqId, tokens: &[u32]) {
 fn check_finite(logits: &[f32], wanted: &[u32], rows: &[StepRow]) -> Result<(), Error> {
     let width = logits.len() / wanted.len().max(1);
     for (logits, &row) in logits.chunks_exact(width.max(1)).zip(wanted) {
-        // A product with zero is zero for finite values and NaN for the rest: one branchless pass.
-        if logits.iter().map(|v| v * 0.0).sum::<f32>() != 0.0 {
+        // Without a branch a value, so that it is vectorised.
+        if logits.iter().fold(false, |bad, v| bad | !v.is_finite()) {
             let token = logits.iter().position(|v| !v.is_finite()).unwrap_or(0) as u32;
             return Err(Error::NotFinite { position: rows[row as usize].position, token });
         }

@@ -116,6 +116,11 @@ fn limits_are_errors_that_change_nothing() {
         SessionOptions { context: Some(1_000_000), ..SessionOptions::default() },
         SessionOptions { sequences: 0, ..SessionOptions::default() },
         SessionOptions { kv: DType::Q8_0, ..SessionOptions::default() },
+        SessionOptions {
+            fault: Fault { wrong: Some("matmull".into()), slow: 0.0 },
+            ..SessionOptions::default()
+        },
+        SessionOptions { fault: Fault { wrong: None, slow: f64::NAN }, ..SessionOptions::default() },
     ] {
         assert!(matches!(Session::new(TINY.clone(), options), Err(Error::Argument(_))));
     }

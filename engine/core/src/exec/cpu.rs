@@ -58,17 +58,15 @@ impl CpuExecutor {
         model: &Model,
         options: &SessionOptions,
         threads: usize,
+        tables: &mut RopeTables,
     ) -> Result<Self, Error> {
         let weights = model.resolve(&program)?;
-        let mut tables: Vec<(Rope, Arc<RopeTable>)> = Vec::new();
         let mut ready = Vec::with_capacity(program.ops.len());
         let mut scratch = 0;
         for op in &program.ops {
             ready.push(match op.kind {
                 OpKind::Matmul { .. } => Ready::Matmul(matmul_config(op, options)?),
-                OpKind::Rope { rope, .. } => {
-                    Ready::Rope(rope_table(&mut tables, op, rope, program.bucket.context)?)
-                }
+                OpKind::Rope { rope, .. } => Ready::Rope(tables.get(op, rope)?),
                 OpKind::Attention { state, heads, scale, .. } => {
                     let StateSpec::Kv { heads: n_kv_heads, head_dim, .. } = program.states[state.0 as usize];
                     let shape = AttentionShape { n_heads: heads, n_kv_heads, head_dim, scale };
@@ -320,20 +318,27 @@ fn matmul_config(op: &Op, options: &SessionOptions) -> Result<MatmulConfig, Erro
     })
 }
 
-/// One table for all ops that rotate alike.
-fn rope_table(
-    tables: &mut Vec<(Rope, Arc<RopeTable>)>,
-    op: &Op,
-    rope: Rope,
+/// Rotation tables of a session: one for all ops that rotate alike.
+pub(crate) struct RopeTables {
     positions: usize,
-) -> Result<Arc<RopeTable>, Error> {
-    let alike = |other: &Rope| other.dims == rope.dims && other.base == rope.base;
-    if let Some((_, table)) = tables.iter().find(|(other, _)| alike(other)) {
-        return Ok(table.clone());
+    tables: Vec<(Rope, Arc<RopeTable>)>,
+}
+
+impl RopeTables {
+    /// Tables for so many positions, none made yet.
+    pub(crate) fn new(positions: usize) -> Self {
+        RopeTables { positions, tables: Vec::new() }
     }
-    let table = RopeTable::new(rope.dims, rope.base, None, positions)
-        .map_err(|source| Error::Kernel { op: op.name.clone(), source })?;
-    let table = Arc::new(table);
-    tables.push((rope, table.clone()));
-    Ok(table)
+
+    fn get(&mut self, op: &Op, rope: Rope) -> Result<Arc<RopeTable>, Error> {
+        let alike = |other: &Rope| other.dims == rope.dims && other.base == rope.base;
+        if let Some((_, table)) = self.tables.iter().find(|(other, _)| alike(other)) {
+            return Ok(table.clone());
+        }
+        let table = RopeTable::new(rope.dims, rope.base, None, self.positions)
+            .map_err(|source| Error::Kernel { op: op.name.clone(), source })?;
+        let table = Arc::new(table);
+        self.tables.push((rope, table.clone()));
+        Ok(table)
+    }
 }

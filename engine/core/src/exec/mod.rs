@@ -2,7 +2,7 @@
 
 mod cpu;
 
-pub(crate) use cpu::CpuExecutor;
+pub(crate) use cpu::{CpuExecutor, RopeTables};
 
 use crate::cache::SeqState;
 

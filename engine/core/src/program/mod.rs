@@ -123,6 +123,13 @@ pub struct Program {
     pub logits: BufferId,
 }
 
+impl Program {
+    /// Whether an op's result is f32 values in a buffer.
+    pub(crate) fn is_f32(&self, op: &Op) -> bool {
+        op.kind.writes().is_some_and(|id| self.buffers[id.0 as usize].storage == Storage::F32)
+    }
+}
+
 impl BufferSpec {
     /// Rows to allocate for `bucket`.
     pub fn rows(&self, bucket: &Bucket) -> usize {
