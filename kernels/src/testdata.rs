@@ -72,10 +72,10 @@ impl Hash {
         values.iter().for_each(|v| self.word(u64::from(v.to_bits())));
     }
 
-    /// The rotation brings what the product moved to the top back to the bottom: without it, two changes of a top bit
-    /// would cancel out.
+    /// Both halves of the product: its low half alone moves changes up only, so that changes of top bits cancel out.
     fn word(&mut self, word: u64) {
-        self.0 = (self.0 ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32);
+        let product = u128::from(self.0 ^ word) * 0x9e37_79b9_7f4a_7c15;
+        self.0 = product as u64 ^ (product >> 64) as u64;
     }
 
     /// The hash of what was taken in.
