@@ -71,6 +71,8 @@ pub(super) struct Terrain {
     pub(super) family: &'static dyn Family,
     pub(super) space: Space,
     feasible: Vec<Config>,
+    /// What the tables hold for other shapes of the family, where it is feasible here.
+    transferred: Vec<Config>,
     /// Wrong configurations planted on purpose.
     pub(super) planted: Vec<Config>,
 }
@@ -134,19 +136,28 @@ impl Terrain {
             let known: HashSet<&Config> = feasible.iter().collect();
             planted = planted_configs(&family.space_with_planted(key, threads), &survey.default, &known);
         }
-        Ok(Terrain { survey: *survey, family, space, feasible, planted })
+        let entries = tables.iter().flat_map(|table| &table.entries);
+        let transferred = entries
+            .filter(|e| {
+                e.key.family == key.family && e.key.path == key.path && space.validate(&e.config).is_ok()
+            })
+            .map(|e| e.config.clone())
+            .collect();
+        Ok(Terrain { survey: *survey, family, space, feasible, transferred, planted })
     }
 
-    /// The configurations to start with: default first, then the incumbent, then the drawn ones in random order.
+    /// The configurations to start with: the default, the incumbent, what was planted or won elsewhere, then the drawn
+    /// ones in random order.
     pub(super) fn start(&self, seed: u64) -> Vec<Config> {
         let mut drawn = self.feasible.clone();
         shuffle(&mut drawn, &mut Rng::new(seed));
         if self.survey.strategy == Strategy::Random {
             drawn.truncate(RANDOM_DRAWS);
         }
-        drawn.splice(0..0, self.planted.iter().cloned());
         let mut start = vec![self.survey.default.clone()];
         start.extend(self.survey.incumbent.clone());
+        start.extend_from_slice(&self.planted);
+        start.extend_from_slice(&self.transferred);
         start.extend(drawn);
         let mut seen = HashSet::new();
         start.retain(|config| seen.insert(config.clone()));

@@ -2,6 +2,7 @@
 
 use super::device::{Check, Device, Load, Prepared};
 use crate::record::CacheState;
+use crate::telemetry::{Linux, Snapshot, Telemetry};
 use memra_kernels::cpu::{Pool, device_class};
 use memra_kernels::family::{Case, Family, family};
 use memra_kernels::{KernelKey, space::Config, testdata::Hash};
@@ -33,15 +34,23 @@ pub struct CpuDevice {
 
 /// The operands of a prepared load.
 struct Bench {
-    /// What is timed, and checked for equal bits among order-key peers: one case and its copies.
-    cases: Vec<Box<dyn Case>>,
-    /// The case that the next launch uses.
+    /// The load, whose output is checked for equal bits among order-key peers.
+    whole: Subject,
+    /// Copies of it, for timing with operands that are not in the caches.
+    copies: Vec<Box<dyn Case>>,
+    /// Number of the next launch; launch `i` uses case `i` of the load and its copies, over and over.
     next: usize,
-    /// A case with fewer rows that is compared with the reference, where that would take too long for the whole.
-    sample: Option<Box<dyn Case>>,
+    /// The load with fewer rows, which is compared with the reference where that would take too long for the whole.
+    sample: Option<Subject>,
     expected: Expected,
     /// Output with guards around it.
     out: Vec<f32>,
+}
+
+/// A case that is checked, and the hash of its inputs as they were made.
+struct Subject {
+    case: Box<dyn Case>,
+    inputs: u64,
 }
 
 /// What a result is compared with.
@@ -86,24 +95,22 @@ impl Device for CpuDevice {
             self.family(&load.key.family).ok_or_else(|| format!("no family `{}`", load.key.family))?;
         let bytes = family.cost(&load.key).bytes.max(1);
         let enough = CACHES.saturating_mul(self.cache_bytes);
-        let copies = load.working_set_bytes.min(enough).div_ceil(bytes).max(1);
-        let case = family.case(&load.key, load.seed, &self.pool)?;
-        let rows = reference_rows(&load.key);
-        let sample = match rows < load.key.m {
-            true => Some(family.case(&KernelKey { m: rows, ..load.key.clone() }, load.seed, &self.pool)?),
-            false => None,
+        let n_cases = load.working_set_bytes.min(enough).div_ceil(bytes).max(1);
+        let subject = |m| {
+            let case = family.case(&KernelKey { m, ..load.key.clone() }, load.seed, &self.pool)?;
+            Ok::<_, String>(Subject { inputs: case.inputs_hash(), case })
         };
-        let expected = Expected::of(sample.as_ref().unwrap_or(&case).as_ref());
-        let out = vec![0.0; case.out_len() + 2 * GUARD];
-        let mut cases = vec![case];
-        for _ in 1..copies {
-            cases.push(cases[0].copy());
-        }
-        self.load = Some(Bench { cases, next: 0, sample, expected, out });
-        let cold = copies > 1 || bytes >= enough;
+        let whole = subject(load.key.m)?;
+        let rows = reference_rows(&load.key);
+        let sample = if rows < load.key.m { Some(subject(rows)?) } else { None };
+        let expected = Expected::of(sample.as_ref().unwrap_or(&whole).case.as_ref());
+        let out = vec![0.0; whole.case.out_len() + 2 * GUARD];
+        let copies = (1..n_cases).map(|_| whole.case.copy()).collect();
+        self.load = Some(Bench { whole, copies, next: 0, sample, expected, out });
+        let cold = n_cases > 1 || bytes >= enough;
         Ok(Prepared {
             cache_state: if cold { CacheState::Cold } else { CacheState::Warm },
-            working_set_bytes: copies * bytes,
+            working_set_bytes: n_cases * bytes,
         })
     }
 
@@ -124,21 +131,23 @@ impl Device for CpuDevice {
     fn now(&self) -> Duration {
         self.started.elapsed()
     }
+
+    fn machine(&self) -> Snapshot {
+        Linux.start()
+    }
 }
 
 impl Bench {
     fn check(&mut self, pool: &Pool, config: &Config) -> Check {
-        let whole = self.cases[0].as_ref();
+        let expected = &self.expected;
         let result = match &self.sample {
-            None => {
-                run(whole, pool, config, &mut self.out).map(|out| (self.expected.compare(out), hash(out)))
-            }
+            None => self.whole.run(pool, config, &mut self.out).map(|out| (expected.compare(out), hash(out))),
             // Both must run: one is right by the reference, the other by the bits of its peers.
-            Some(sample) => run(sample.as_ref(), pool, config, &mut self.out)
-                .map(|out| self.expected.compare(out))
-                .and_then(|compared| {
-                    run(whole, pool, config, &mut self.out).map(|out| (compared, hash(out)))
-                }),
+            Some(sample) => {
+                let compared = sample.run(pool, config, &mut self.out).map(|out| expected.compare(out));
+                let hashed = |compared| Ok((compared, hash(self.whole.run(pool, config, &mut self.out)?)));
+                compared.and_then(hashed)
+            }
         };
         match result {
             Ok((Ok(max_err), output_hash)) => Check::Passed { output_hash, max_err },
@@ -148,57 +157,60 @@ impl Bench {
     }
 
     fn time(&mut self, pool: &Pool, config: &Config, launches: usize) -> Result<Vec<u64>, String> {
-        let n = self.cases.len();
-        let ready = |i: usize| self.cases[i % n].ready(config);
-        let first = self.next;
-        let out = &mut self.out[GUARD..];
-        let len = self.cases[0].out_len();
-        let out = &mut out[..len];
-        // Wakes the pool up and brings the code into the caches; its operands are not those timed first.
-        ready(first)?(pool, out).map_err(|e| e.to_string())?;
-        let prepared = (1..=launches).map(|i| ready(first + i)).collect::<Result<Vec<_>, _>>()?;
-        let mut samples = Vec::with_capacity(launches);
-        for launch in &prepared {
+        let n_cases = self.copies.len() + 1;
+        let case = |i: usize| match i % n_cases {
+            0 => &self.whole.case,
+            i => &self.copies[i - 1],
+        };
+        let out = &mut self.out[GUARD..][..self.whole.case.out_len()];
+        let ready =
+            (0..=launches).map(|i| case(self.next + i).ready(config)).collect::<Result<Vec<_>, _>>()?;
+        self.next = (self.next + launches + 1) % n_cases;
+        let mut samples = Vec::with_capacity(ready.len());
+        for launch in &ready {
             let start = Instant::now();
             launch(pool, out).map_err(|e| e.to_string())?;
             samples.push(u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX));
         }
-        self.next = (first + launches + 1) % n;
+        // The first woke the pool up and brought the code into the caches.
+        samples.remove(0);
         Ok(samples)
     }
 }
 
-/// Runs `case` on outputs that held two different fills before. The result is the same, whole, nothing around it was
-/// touched, and the inputs are as they were; or what of this does not hold.
-fn run<'o>(case: &dyn Case, pool: &Pool, config: &Config, out: &'o mut [f32]) -> Result<&'o [f32], Check> {
-    let len = case.out_len();
-    let out = &mut out[..len + 2 * GUARD];
-    let inputs = case.inputs_hash();
-    let launch = case.ready(config).map_err(|reason| Check::Failed { reason })?;
-    let mut results: Vec<Vec<u32>> = Vec::new();
-    for fill in FILLS {
-        out.fill(f32::from_bits(fill));
-        launch(pool, &mut out[GUARD..GUARD + len]).map_err(|e| Check::Failed { reason: e.to_string() })?;
-        let bits: Vec<u32> = out.iter().map(|v| v.to_bits()).collect();
-        let (before, rest) = bits.split_at(GUARD);
-        let (result, after) = rest.split_at(len);
-        if before.iter().chain(after).any(|b| *b != fill) {
-            return Err(Check::Wrong { reason: "it wrote outside its output".to_owned(), max_err: None });
+impl Subject {
+    /// Runs the case on outputs that held two different fills before. The result is the same, whole, nothing around it
+    /// was touched, and the inputs are as they were made; or what of this does not hold.
+    fn run<'o>(&self, pool: &Pool, config: &Config, out: &'o mut [f32]) -> Result<&'o [f32], Check> {
+        let len = self.case.out_len();
+        let out = &mut out[..len + 2 * GUARD];
+        let launch = self.case.ready(config).map_err(|reason| Check::Failed { reason })?;
+        let mut results: Vec<Vec<u32>> = Vec::new();
+        for fill in FILLS {
+            out.fill(f32::from_bits(fill));
+            launch(pool, &mut out[GUARD..GUARD + len])
+                .map_err(|e| Check::Failed { reason: e.to_string() })?;
+            let bits: Vec<u32> = out.iter().map(|v| v.to_bits()).collect();
+            let (before, rest) = bits.split_at(GUARD);
+            let (result, after) = rest.split_at(len);
+            if before.iter().chain(after).any(|b| *b != fill) {
+                return Err(Check::Wrong { reason: "it wrote outside its output".to_owned(), max_err: None });
+            }
+            results.push(result.to_vec());
         }
-        results.push(result.to_vec());
+        if let Some(at) = results[0].iter().zip(&results[1]).position(|(a, b)| a != b) {
+            let untouched = results[0][at] == FILLS[0] && results[1][at] == FILLS[1];
+            return Err(if untouched {
+                Check::Wrong { reason: format!("it left output {at} unwritten"), max_err: None }
+            } else {
+                Check::Unstable { reason: format!("output {at} differed between two launches") }
+            });
+        }
+        if self.case.inputs_hash() != self.inputs {
+            return Err(Check::Wrong { reason: "it changed its inputs".to_owned(), max_err: None });
+        }
+        Ok(&out[GUARD..GUARD + len])
     }
-    if let Some(at) = results[0].iter().zip(&results[1]).position(|(a, b)| a != b) {
-        let untouched = results[0][at] == FILLS[0] && results[1][at] == FILLS[1];
-        return Err(if untouched {
-            Check::Wrong { reason: format!("it left output {at} unwritten"), max_err: None }
-        } else {
-            Check::Unstable { reason: format!("output {at} differed between two launches") }
-        });
-    }
-    if case.inputs_hash() != inputs {
-        return Err(Check::Wrong { reason: "it changed its inputs".to_owned(), max_err: None });
-    }
-    Ok(&out[GUARD..GUARD + len])
 }
 
 fn hash(out: &[f32]) -> String {
@@ -335,13 +347,15 @@ mod tests {
                 vec![(1.0, 0.1); 4]
             }
             fn inputs_hash(&self) -> u64 {
-                static CALLS: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
-                if self.0 == 3 { CALLS.fetch_add(1, std::sync::atomic::Ordering::Relaxed) } else { 0 }
+                u64::from(self.0 == 3)
             }
         }
         let pool = Pool::new(1);
         let mut out = vec![0.0; 4 + 2 * GUARD];
-        let mut tried = |kind| run(&Odd(kind), &pool, &Config::default(), &mut out).map(<[f32]>::to_vec);
+        let mut tried = |kind| {
+            let subject = Subject { case: Box::new(Odd(kind)), inputs: 0 };
+            subject.run(&pool, &Config::default(), &mut out).map(<[f32]>::to_vec)
+        };
         assert_eq!(tried(0), Ok(vec![1.0; 4]));
         let reason = |check: Result<Vec<f32>, Check>| match check.unwrap_err() {
             Check::Wrong { reason, .. } | Check::Unstable { reason } => reason,

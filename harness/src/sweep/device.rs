@@ -1,6 +1,7 @@
 //! What a sweep measures on.
 
 use crate::record::CacheState;
+use crate::telemetry::Snapshot;
 use memra_kernels::{KernelKey, family::Family, space::Config};
 use std::time::Duration;
 
@@ -82,4 +83,9 @@ pub trait Device {
 
     /// Time since a fixed moment: the clock of budgets.
     fn now(&self) -> Duration;
+
+    /// What the machine is doing, to tell afterwards whether other processes were at work.
+    fn machine(&self) -> Snapshot {
+        Snapshot::default()
+    }
 }

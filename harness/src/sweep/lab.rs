@@ -9,6 +9,7 @@ use super::{Events, SweepError};
 use crate::Stop;
 use crate::record::{Body, Extra, Log, LogError, Record, Trial, TrialStatus, Verify, VerifyStatus};
 use crate::stats;
+use crate::telemetry::{Snapshot, foreign_fraction};
 use memra_kernels::{KernelKey, family::Family, space::Config};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -20,8 +21,8 @@ use std::time::Duration;
 const VISIT_NS: f64 = 1e6;
 const MIN_LAUNCHES: usize = 3;
 const MAX_LAUNCHES: usize = 9;
-/// A configuration so far behind the best is dropped after its first launches.
-const HOPELESS: f64 = 1.5;
+/// A configuration so many times slower than the best is dropped after its first launches.
+const HOPELESS: f64 = 2.0;
 /// Launches before that is decided.
 const FIRST_LAUNCHES: usize = 2;
 
@@ -144,6 +145,7 @@ pub(super) struct Lab<'a, 'j> {
     visit_cost: Duration,
     spent: Duration,
     mark: Duration,
+    machine_before: Snapshot,
 }
 
 impl<'a, 'j> Lab<'a, 'j> {
@@ -153,7 +155,7 @@ impl<'a, 'j> Lab<'a, 'j> {
         family: &'static dyn Family,
         load: Load,
     ) -> Lab<'a, 'j> {
-        let mark = device.now();
+        let (mark, machine_before) = (device.now(), device.machine());
         Lab {
             device,
             journal,
@@ -167,7 +169,13 @@ impl<'a, 'j> Lab<'a, 'j> {
             visit_cost: Duration::ZERO,
             spent: Duration::ZERO,
             mark,
+            machine_before,
         }
+    }
+
+    /// Share of the machine's CPU time that other processes took since this key was begun, 0 to 1.
+    pub(super) fn foreign_cpu(&self) -> Option<f64> {
+        foreign_fraction(&self.machine_before, &self.device.machine())
     }
 
     /// Time that this key's trials took, those of the interrupted sweep included.
@@ -397,6 +405,7 @@ impl<'a, 'j> Lab<'a, 'j> {
                 samples[arm].extend(timed.map_err(|e| Halt::Unmeasurable(format!("{}: {e}", arms[arm])))?);
             }
         }
+        let foreign = self.foreign_cpu();
         let mut records = Vec::new();
         for (arm, samples_ns) in arms.iter().zip(samples) {
             let mut trial = self.blank(self.slot(CONFIRM, 0, arm), prepared);
@@ -404,6 +413,7 @@ impl<'a, 'j> Lab<'a, 'j> {
             trial.samples_ns = samples_ns;
             trial.extra.insert("arms".to_owned(), json!(names));
             trial.extra.insert("launches_per_slot".to_owned(), json!(self.launches));
+            trial.extra.insert("foreign_cpu_frac".to_owned(), json!(foreign));
             let record = self.append(trial)?;
             let slots = slots_of(&record);
             records.push((record, slots));

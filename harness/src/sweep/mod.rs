@@ -44,6 +44,8 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// Where others take more of the machine, what wins here may not win on an idle one.
+const FOREIGN_CPU_MAX: f64 = 0.1;
 /// Key of a session record's `extra` that says which sweep may go on with it.
 const MARK: &str = "sweep";
 
@@ -279,6 +281,9 @@ impl Turn<'_> {
         };
         let survey = terrain.survey.clone();
         journal.events.key_started(self.index, self.total, &survey);
+        if let Some(void) = &survey.void_entry {
+            journal.events.warning(&format!("{}: {void}", self.item.key));
+        }
         if let Some(reason) = self.reason_to_skip(&survey, journal.session_id()) {
             return (KeyReport::new(survey, Outcome::Skipped { reason }), None);
         }
@@ -291,7 +296,13 @@ impl Turn<'_> {
         };
         let class = device.class().to_owned();
         let mut lab = Lab::new(device, journal, terrain.family, load);
-        let entry = match tune::tune(&mut lab, &terrain, seed, self.budget, &mut report) {
+        let tuned = tune::tune(&mut lab, &terrain, seed, self.budget, &mut report);
+        if let Some(foreign) = report.foreign_cpu_frac.filter(|f| *f > FOREIGN_CPU_MAX) {
+            let percent = 100.0 * foreign;
+            let text = format!("{}: other processes took {percent:.0} % of the machine", self.item.key);
+            journal.events.warning(&format!("{text}; sweep again when it is idle"));
+        }
+        let entry = match tuned {
             Ok(entry) => entry,
             Err(Halt::Unmeasurable(reason)) => {
                 report.outcome = Outcome::Unmeasurable { reason };

@@ -127,14 +127,19 @@ pub(super) fn mix(seed: u64, purpose: &str) -> u64 {
     hash.finish()
 }
 
-/// Sorts `field`, best first, and drops who is further behind than the round's bound and the noise explain.
+/// Sorts `field`, best first, and drops who is further behind than the round's bound and the noise explain, as long as
+/// more than enough are left: one lucky visit must not end a race.
 fn drop_slow(field: &mut Vec<Runner>, rules: &Rules<'_>) {
     field.sort_by(|a, b| a.score().total_cmp(&b.score()).then_with(|| a.config.cmp(&b.config)));
     let Some(best) = field.first() else { return };
     let rounds = best.rounds.len();
     let bound = BEHIND[rounds.min(BEHIND.len()) - 1] + 3.0 * noise(field, rounds);
     let limit = best.score() * bound;
-    field.retain(|runner| runner.score() <= limit || rules.protected.contains(&runner.config));
+    let mut rank = 0;
+    field.retain(|runner| {
+        rank += 1;
+        rank <= rules.enough || runner.score() <= limit || rules.protected.contains(&runner.config)
+    });
 }
 
 /// Standard error of the ratio of two scores: from the typical deviation of a visit from its configuration's median.

@@ -65,6 +65,8 @@ pub struct KeyReport {
     pub evidence: Vec<String>,
     /// Time its trials took, those of the interrupted sweep included.
     pub spent_s: f64,
+    /// Share of the machine's CPU time that other processes took meanwhile, 0 to 1.
+    pub foreign_cpu_frac: Option<f64>,
 }
 
 impl KeyReport {
@@ -83,6 +85,7 @@ impl KeyReport {
             rejected: Vec::new(),
             evidence: Vec::new(),
             spent_s: 0.0,
+            foreign_cpu_frac: None,
         }
     }
 

@@ -29,6 +29,7 @@ pub(super) fn tune(
     let done = search.run();
     report.rejected = std::mem::take(&mut lab.rejected);
     report.spent_s = lab.spent().as_secs_f64();
+    report.foreign_cpu_frac = lab.foreign_cpu();
     done
 }
 
@@ -162,7 +163,11 @@ impl Search<'_, '_, '_> {
         let survey = &self.terrain.survey;
         let has_entry = survey.incumbent.as_ref() == Some(&ruling);
         if best == ruling && has_entry {
+            let rounds = |config: &Config| finalists.iter().find(|r| r.config == *config).map(|r| &r.rounds);
             self.report.outcome = Outcome::Kept;
+            self.report.expected_ns = rounds(&ruling).map(|rounds| expected_ns(rounds));
+            self.report.over_default =
+                rounds(&ruling).zip(rounds(&survey.default)).and_then(|(fast, slow)| Speedup::of(fast, slow));
             self.report.winner = Some(ruling);
             return Ok(None);
         }
