@@ -150,6 +150,15 @@ fn noise_widens_the_margin_and_says_so() {
 }
 
 #[test]
+fn a_machine_too_noisy_to_judge_is_unfit_not_lenient() {
+    let bed = Bed::new();
+    bed.steer("noise", "60");
+    let outcome = outcome(&bed, &short(&bed, "self", "config:slow=10%"));
+    assert_eq!(outcome.code(), Code::Unfit);
+    assert!(only(&outcome).reasons[0].contains("too noisy"), "{:?}", only(&outcome).reasons);
+}
+
+#[test]
 fn engines_that_fail_or_lie_are_failed_records_with_a_reason_and_never_timed() {
     for (mode, status, expect) in [
         ("die", RunStatus::Failed, "exit code 1; it said: something is broken"),
@@ -161,6 +170,7 @@ fn engines_that_fail_or_lie_are_failed_records_with_a_reason_and_never_timed() {
         ("tokens", RunStatus::Invalid, "asked for"),
         ("backend", RunStatus::Invalid, "`backends` is CUDA, must be CPU"),
         ("threads", RunStatus::Invalid, "`n_threads` is 99, must be 2"),
+        ("flags", RunStatus::Invalid, "`flash_attn` is 1, must be 0"),
         ("escape", RunStatus::Invalid, "left its group"),
     ] {
         let bed = Bed::new();

@@ -115,7 +115,8 @@ pub(crate) fn competitor(subject: &Subject) -> Competitor {
     let list = |args: &[String]| Value::from(args.to_vec());
     let mut flags = Map::new();
     flags.insert("args".into(), list(&subject.manifest.bench.args));
-    flags.insert("best".into(), list(&subject.manifest.bench.best));
+    flags.insert("prompt".into(), list(&subject.manifest.bench.prompt.args));
+    flags.insert("decode".into(), list(&subject.manifest.bench.decode.args));
     Competitor {
         name: subject.manifest.name.clone(),
         version: subject.version.clone(),

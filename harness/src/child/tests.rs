@@ -108,3 +108,48 @@ fn a_missing_program_is_an_error_that_names_it() {
     let error = Launch::new("/nowhere/engine").run(&Stop::new()).unwrap_err();
     assert!(error.to_string().starts_with("/nowhere/engine: cannot be started"), "{error}");
 }
+
+/// Direct children of a process; `None` where the kernel does not tell.
+fn children(pid: u32) -> Option<Vec<String>> {
+    let mut all = Vec::new();
+    for task in std::fs::read_dir(format!("/proc/{pid}/task")).ok()? {
+        let text = std::fs::read_to_string(task.ok()?.path().join("children")).ok()?;
+        all.extend(text.split_whitespace().map(str::to_owned));
+    }
+    Some(all)
+}
+
+#[test]
+fn a_harness_that_is_killed_takes_its_child_with_it() {
+    let name = "child::tests::launches_a_sleeper";
+    let mut harness = Command::new(std::env::current_exe().unwrap());
+    harness.args(["--ignored", "--exact", name]).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut harness = harness.spawn().unwrap();
+    let started = Instant::now();
+    let sleeper = loop {
+        let Some(pids) = children(harness.id()) else {
+            eprintln!("not run: this kernel has no /proc/PID/task/TID/children");
+            harness.kill().unwrap();
+            harness.wait().unwrap();
+            return;
+        };
+        if let [pid] = pids.as_slice()
+            && std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm == "sleep\n")
+        {
+            break pid.clone();
+        }
+        assert!(started.elapsed() < Duration::from_secs(20), "no sleeper");
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    harness.kill().unwrap();
+    harness.wait().unwrap();
+    assert!(gone(&sleeper), "the sleeper outlived its harness");
+}
+
+#[test]
+#[ignore = "the process that a_harness_that_is_killed_takes_its_child_with_it kills; alone it only sleeps"]
+fn launches_a_sleeper() {
+    let mut launch = Launch::new("/bin/sleep");
+    launch.args = vec!["15".into()];
+    launch.run(&Stop::new()).unwrap();
+}

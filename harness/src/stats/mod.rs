@@ -12,7 +12,7 @@ mod signed_rank;
 
 pub use decide::{Decision, agreeing, blocks_agree, judge, slowdown};
 pub use design::{LOOKS, QUICK, minimum_detectable_effect};
-pub use noise::{MIN_FLOOR, MIN_MARGIN, Noise, floor, margin};
+pub use noise::{MAX_MARGIN, MIN_FLOOR, MIN_MARGIN, Noise, floor, margin};
 pub use rng::Rng;
 pub use signed_rank::{Estimate, coverage, estimate, rank_for};
 

@@ -8,6 +8,10 @@ pub const MIN_FLOOR: f64 = 0.005;
 /// Least margin against which a candidate is judged.
 pub const MIN_MARGIN: f64 = 0.01;
 
+/// Where noise would ask for a larger margin than this, and the user did not, a cell cannot be judged: a gate that lets
+/// everything pass on a noisy machine is worse than none.
+pub const MAX_MARGIN: f64 = 0.1;
+
 /// The noise of a cell, from the log-ratios of an arm against itself.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Noise {

@@ -42,10 +42,32 @@ pub struct Bench {
     pub output: OutputKind,
     /// Arguments, with placeholders.
     pub args: Vec<String>,
-    /// Further arguments: its best configuration.
-    pub best: Vec<String>,
     /// Environment variables that it may see.
     pub env: Vec<String>,
+    /// Its best configuration where prompt tokens are timed.
+    #[serde(default)]
+    pub prompt: Best,
+    /// Its best configuration where only generation is timed.
+    #[serde(default)]
+    pub decode: Best,
+}
+
+/// An engine's best configuration for one kind of test, and the proof that it took effect.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Best {
+    /// Further arguments.
+    pub args: Vec<String>,
+    /// Output field to the value it must have, placeholders allowed.
+    #[serde(default)]
+    pub equals: BTreeMap<String, String>,
+}
+
+impl Bench {
+    /// The best configuration for a test.
+    pub fn best(&self, test: TestShape) -> &Best {
+        if test.n_prompt > 0 { &self.prompt } else { &self.decode }
+    }
 }
 
 /// A form of output.
@@ -156,7 +178,9 @@ impl Manifest {
             return Err(fail("`name` must not be empty, and `binary` must be a file name".into()));
         }
         let bench = &manifest.bench;
-        let asked = bench.args.iter().chain(&bench.best).chain(manifest.sanity.equals.values());
+        let best =
+            [&bench.prompt, &bench.decode].into_iter().flat_map(|b| b.args.iter().chain(b.equals.values()));
+        let asked = bench.args.iter().chain(best).chain(manifest.sanity.equals.values());
         check_placeholders(asked, &Ask::NAMES).map_err(fail)?;
         if let Some(overlay) = &manifest.overlay {
             check_placeholders(&overlay.set, &["key", "value"]).map_err(fail)?;
@@ -263,7 +287,7 @@ mod tests {
         for (from, to, expect) in [
             ("rival = true", "rival = true\ncolour = 1", "colour"),
             ("{n_prompt}", "{prompt}", "no placeholder {prompt}"),
-            ("\"{threads}\"\nflash", "\"{cores}\"\nflash", "no placeholder {cores}"),
+            ("n_threads = \"{threads}\"", "n_threads = \"{cores}\"", "no placeholder {cores}"),
             ("\"llama-bench\"\nversion", "\"../llama-bench\"\nversion", "`binary` must be a file name"),
         ] {
             let bad = good.replacen(from, to, 1);

@@ -6,7 +6,7 @@
 mod manifest;
 mod output;
 
-pub use manifest::{Ask, Bench, Check, Manifest, OutputKind, Overlay, Registry, Sanity};
+pub use manifest::{Ask, Bench, Best, Check, Manifest, OutputKind, Overlay, Registry, Sanity};
 pub use output::{BenchResult, SanityContext, read_output, sanity};
 
 use crate::child::{ChildError, Launch};
@@ -268,7 +268,8 @@ impl Subject {
     /// One benchmark launch.
     pub fn bench(&self, ask: &Ask, time_limit: Duration) -> Launch {
         let bench = &self.manifest.bench;
-        let args = bench.args.iter().chain(&bench.best).map(|template| ask.expand(template)).collect();
+        let templates = bench.args.iter().chain(&bench.best(ask.test).args);
+        let args = templates.map(|template| ask.expand(template)).collect();
         self.launch(args, time_limit)
     }
 

@@ -24,7 +24,7 @@ pub struct BenchResult {
 }
 
 /// Fields of llama-bench that are results or paths, not flags.
-const NOT_FLAGS: [&str; 13] = [
+const NOT_FLAGS: [&str; 14] = [
     "model_filename",
     "test_time",
     "avg_ns",
@@ -38,6 +38,7 @@ const NOT_FLAGS: [&str; 13] = [
     "n_depth",
     "memra_warmup_ns",
     "memra_output_hash",
+    "memra_bytes_per_token",
 ];
 
 /// Reads the one result that `stdout` must hold.
@@ -134,7 +135,7 @@ pub fn sanity(result: &BenchResult, context: &SanityContext<'_>) -> Result<(), S
             result.samples_tps
         ));
     }
-    for (field, template) in &manifest.sanity.equals {
+    for (field, template) in manifest.sanity.equals.iter().chain(&manifest.bench.best(ask.test).equals) {
         let expected = ask.expand(template).to_string_lossy().into_owned();
         let actual = match result.flags.get(field) {
             Some(Value::String(text)) => text.clone(),

@@ -5,7 +5,7 @@
 # Beside it lie: `count` (launches so far), `drift` (percent by which every launch is slower than the one before),
 # `noise` (amplitude in percent), `mode` (what `bench` does wrong, for an engine that takes no --set).
 here=$(dirname "$0")
-reps=1 threads=1 n_prompt=0 n_gen=0 n_depth=0 slow=0 wrong='' model='' command=bench
+fa=1 reps=1 threads=1 n_prompt=0 n_gen=0 n_depth=0 slow=0 wrong='' model='' command=bench
 mode=$(cat "$here/mode" 2>/dev/null)
 while [ $# -gt 0 ]; do
   case $1 in
@@ -25,7 +25,8 @@ while [ $# -gt 0 ]; do
         mode=*) mode=${1#mode=} ;;
         *) echo "unknown key $1" >&2; exit 2 ;;
       esac ;;
-    --budget | --a | --b | -o | -fa) shift ;;
+    -fa) shift; [ "$1" = off ] && fa=0 ;;
+    --budget | --a | --b | -o) shift ;;
   esac
   shift
 done
@@ -37,7 +38,7 @@ fi
 
 n=$(cat "$here/count" 2>/dev/null || echo 0)
 echo $((n + 1)) > "$here/count"
-flags='"backends":"CPU","flash_attn":1,"type_k":"f16","type_v":"f16","repack":true'
+flags="\"backends\":\"CPU\",\"flash_attn\":$fa,\"type_k\":\"f16\",\"type_v\":\"f16\",\"repack\":true"
 case $mode in
   die) echo "something is broken" >&2; exit 1 ;;
   crash) kill -SEGV $$ ;;
@@ -49,6 +50,7 @@ case $mode in
   tokens) n_gen=$((n_gen / 2)) ;;
   backend) flags='"backends":"CUDA"' ;;
   threads) threads=99 ;;
+  flags) flags="\"backends\":\"CPU\",\"flash_attn\":1,\"type_k\":\"f16\",\"type_v\":\"f16\",\"repack\":true" ;;
   escape) setsid sleep 5 & ;;
   later) [ "$n" -ge 20 ] && exit 1 ;;
 esac
