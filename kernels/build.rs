@@ -7,12 +7,23 @@ fn main() -> io::Result<()> {
     let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
 
-    let mut sources = Vec::new();
-    for folder in ["src/matmul", "src/quant", "src/cpu"] {
-        println!("cargo::rerun-if-changed={folder}");
-        sources.extend(files_under(&root.join(folder), "rs")?);
+    println!("cargo::rerun-if-changed=src");
+    let matmul = ["src/matmul", "src/quant", "src/cpu/simd", "src/cpu/pool.rs"];
+    let operations = [
+        "src/attention",
+        "src/activation.rs",
+        "src/elementwise.rs",
+        "src/math.rs",
+        "src/norm.rs",
+        "src/rope.rs",
+    ];
+    for (name, paths) in [("MATMUL", &matmul[..]), ("OPS", &operations[..])] {
+        let mut sources = Vec::new();
+        for path in paths {
+            sources.extend(files_under(&root.join(path), "rs")?);
+        }
+        println!("cargo::rustc-env=MEMRA_{name}_SOURCE_HASH={}", hash_of(&root, &sources)?);
     }
-    println!("cargo::rustc-env=MEMRA_MATMUL_SOURCE_HASH={}", hash_of(&root, &sources)?);
 
     let tables = root.join("../tune-data/dispatch");
     // Naming a path that does not exist would rebuild every time.
@@ -28,9 +39,13 @@ fn main() -> io::Result<()> {
     fs::write(out.join("embedded_tables.rs"), list + "]\n")
 }
 
-/// Files below `folder` with this extension, in order of their paths; none where there is no such folder.
+/// `folder` itself if it is a file, else the files below it with this extension, in order of their paths; none where there is no
+/// such folder.
 fn files_under(folder: &Path, extension: &str) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
+    if folder.is_file() {
+        return Ok(vec![folder.to_owned()]);
+    }
     let entries = match fs::read_dir(folder) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(found),
         entries => entries?,

@@ -13,7 +13,6 @@ pub mod cpu;
 pub mod dispatch;
 mod dtype;
 pub mod elementwise;
-pub mod embed;
 mod error;
 pub mod family;
 pub mod fault;

@@ -13,7 +13,7 @@ impl Fields {
     }
 
     fn count(&mut self) -> usize {
-        u32::from_le_bytes(self.bytes(4).try_into().unwrap()) as usize
+        self.bytes(4).iter().rev().fold(0, |n, b| n << 8 | usize::from(*b))
     }
 
     fn floats(&mut self, n: usize) -> Vec<f32> {

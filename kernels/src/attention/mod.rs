@@ -7,9 +7,11 @@
 //! (key `j` in sum `j % 16`), these added in order. Keys are visited at fixed absolute positions, so a row's bits depend
 //! neither on how a prompt was cut into chunks nor on the other rows of a step nor on threads.
 
+mod family;
 mod kernel;
 mod store;
 
+pub use family::AttentionFamily;
 pub use store::{KvStore, PAGE, Side};
 
 use crate::cpu::{Isa, Pool};

@@ -6,7 +6,7 @@ use crate::cpu::Pool;
 use crate::family::{Case, Family, Launch};
 use crate::space::{Config, Space};
 use crate::testdata::{self, Random};
-use crate::{Cost, KernelKey, NumericClass};
+use crate::{Cost, DType, KernelKey, NumericClass, NumericPath};
 
 /// Name of the family.
 const NAME: &str = "matmul";
@@ -44,11 +44,6 @@ impl Family for MatmulFamily {
         default_config(key.m, threads).into()
     }
 
-    /// One order for each type and class: the configuration never changes the bits.
-    fn order_key(&self, key: &KernelKey, _config: &Config) -> String {
-        format!("cpu-{}-{}", key.dtype, key.class)
-    }
-
     fn cost(&self, key: &KernelKey) -> Cost {
         let (n, k, m) = (key.n as u64, key.k as u64, key.m as u64);
         let weights = key.dtype.row_bytes(key.k).map_or(0, |b| b as u64) * n;
@@ -61,6 +56,36 @@ impl Family for MatmulFamily {
 
     fn source_hash(&self) -> &'static str {
         env!("MEMRA_MATMUL_SOURCE_HASH")
+    }
+
+    fn check_keys(&self) -> Vec<KernelKey> {
+        let mut keys = Vec::new();
+        for dtype in DType::all() {
+            let block = dtype.block_len();
+            let columns = if block == 256 { 768 } else { 576 };
+            // Rows of float types need not fill groups of 32.
+            let tail = if block == 1 { 33 } else { block };
+            let mut shapes = vec![(1, tail, 1), (33, 2 * tail, 65)];
+            shapes.extend((1..=9).map(|m| (17, 3 * tail, m)));
+            shapes.extend([
+                (192, columns, 1),
+                (columns, columns, 65),
+                (1536, columns, 1),
+                (columns, 1536, 4),
+            ]);
+            for class in NumericClass::ALL {
+                keys.extend(shapes.iter().map(|&(n, k, m)| KernelKey {
+                    family: NAME.to_owned(),
+                    dtype,
+                    class,
+                    path: if m > 9 { NumericPath::Prompt } else { NumericPath::Decode },
+                    n,
+                    k,
+                    m,
+                }));
+            }
+        }
+        keys
     }
 
     fn case(&self, key: &KernelKey, seed: u64, pool: &Pool) -> Result<Box<dyn Case>, String> {

@@ -1,7 +1,10 @@
 //! What a tuner, a planner and the kernel check need to know of a kernel family.
 
+mod ops;
+
+use crate::attention::AttentionFamily;
 use crate::cpu::Pool;
-use crate::matmul;
+use crate::matmul::MatmulFamily;
 use crate::space::{Config, Space};
 use crate::{Cost, KernelKey, ShapeError};
 
@@ -10,8 +13,11 @@ pub trait Family: Sync {
     /// Name, as in [`KernelKey::family`].
     fn name(&self) -> &'static str;
 
-    /// Tuning space at `key` on a pool of `threads` threads.
-    fn space(&self, key: &KernelKey, threads: usize) -> Space;
+    /// Tuning space at `key` on a pool of `threads` threads; by default there is nothing to tune.
+    fn space(&self, key: &KernelKey, threads: usize) -> Space {
+        let _ = (key, threads);
+        Space { params: Vec::new(), constraint: |_| Ok(()) }
+    }
 
     /// [`Family::space`] with a wrong kernel planted in it, to prove that a sweep rejects it; the same space where the
     /// family has none.
@@ -20,16 +26,28 @@ pub trait Family: Sync {
     }
 
     /// A configuration that does well without tuning.
-    fn default_config(&self, key: &KernelKey, threads: usize) -> Config;
+    fn default_config(&self, key: &KernelKey, threads: usize) -> Config {
+        let _ = (key, threads);
+        Config::default()
+    }
 
-    /// What decides the bits of the result: equal keys promise equal bits.
-    fn order_key(&self, key: &KernelKey, config: &Config) -> String;
+    /// What decides the bits of the result: equal keys promise equal bits. By default there is one order for each type and
+    /// class.
+    fn order_key(&self, key: &KernelKey, config: &Config) -> String {
+        let _ = config;
+        format!("cpu-{}-{}", key.dtype, key.class)
+    }
 
     /// Least bytes moved and operations done by one launch.
     fn cost(&self, key: &KernelKey) -> Cost;
 
     /// Hash of the sources that decide what the family computes and how fast.
     fn source_hash(&self) -> &'static str;
+
+    /// Launches that the kernel check runs: real shapes, odd tails, few and many rows.
+    fn check_keys(&self) -> Vec<KernelKey> {
+        Vec::new()
+    }
 
     /// One launch's inputs, made from `seed`: ready to run with any configuration of the space.
     ///
@@ -77,7 +95,16 @@ pub trait Case: Send + Sync {
 
 /// Every family.
 pub fn families() -> &'static [&'static dyn Family] {
-    static ALL: [&dyn Family; 1] = [&matmul::MatmulFamily];
+    static ALL: [&dyn Family; 8] = [
+        &MatmulFamily,
+        &ops::QUANTISE,
+        &ops::EMBED,
+        &ops::RMS_NORM,
+        &ops::ROPE,
+        &AttentionFamily,
+        &ops::SWIGLU,
+        &ops::ADD,
+    ];
     &ALL
 }
 
