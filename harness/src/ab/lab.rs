@@ -7,7 +7,7 @@ use crate::Stop;
 use crate::child::Finished;
 use crate::record::{ArmId, Exit, Log, LogError, Model, Phase, Run, RunStatus, Verdict};
 use crate::stats::{self, Noise};
-use crate::subject::{BenchResult, SanityContext, Subject, describe, read_output, sanity};
+use crate::subject::{BenchResult, SanityContext, Subject, describe, portable_argv, read_output, sanity};
 use crate::telemetry::Telemetry;
 use std::path::Path;
 use std::time::Duration;
@@ -245,9 +245,12 @@ impl Lab<'_, '_> {
         let before = self.context.telemetry.start();
         let finished = launch.run(self.context.stop);
         let regime = self.context.telemetry.finish(&before);
-        let mut run = blank_run(cell, slot, subject, launch.argv(), self.model.clone());
+        let mut run = blank_run(cell, slot, subject, portable_argv(&launch), self.model.clone());
         run.regime = regime;
         let outcome = match finished {
+            _ if !subject.is_unchanged() => {
+                Err((RunStatus::Failed, "its program was replaced while it was being measured".to_owned()))
+            }
             Ok(done) => {
                 run.exit = done.exit;
                 run.duration_ns = u64::try_from(done.duration.as_nanos()).unwrap_or(u64::MAX);
@@ -318,6 +321,7 @@ fn blank_run(cell: &Cell, slot: Slot, subject: &Subject, argv: Vec<String>, mode
         subject: subject.spec.clone(),
         engine: subject.manifest.name.clone(),
         engine_version: subject.version.clone(),
+        binary_hash: subject.binary_hash.clone(),
         pair: Some(slot.pair),
         pos: Some(slot.pos),
         argv,

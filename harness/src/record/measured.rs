@@ -25,11 +25,14 @@ pub struct Run {
     pub engine: String,
     /// Version the engine reports.
     pub engine_version: String,
+    /// SHA-256 of the engine's program, hex.
+    #[serde(default)]
+    pub binary_hash: String,
     /// Pair number in its phase and cell, from 0; `null` outside a comparison.
     pub pair: Option<u32>,
     /// Position in the pair, 0 or 1.
     pub pos: Option<u8>,
-    /// Program and arguments, non-UTF-8 bytes replaced.
+    /// Program and arguments; of absolute paths the last part, non-UTF-8 bytes replaced.
     pub argv: Vec<String>,
     /// How the process ended.
     pub exit: Exit,

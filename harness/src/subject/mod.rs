@@ -14,10 +14,10 @@ use crate::exit::Code;
 use crate::{Stop, file_hash};
 use manifest::expand;
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// Name of memra's own manifest.
 pub const MEMRA: &str = "memra";
@@ -117,7 +117,8 @@ pub enum OverlayValue {
 /// A subject, found and identified.
 #[derive(Clone, Debug)]
 pub struct Subject {
-    /// As given on the command line.
+    /// As given on the command line, but without folders, which say nothing elsewhere: a binary is its file name and the
+    /// head of its hash, `memra@1a2b3c4d`.
     pub spec: String,
     /// Its manifest.
     pub manifest: Manifest,
@@ -125,6 +126,8 @@ pub struct Subject {
     pub binary: PathBuf,
     /// SHA-256 of the program.
     pub binary_hash: String,
+    /// When it was written, and its length.
+    stamp: (SystemTime, u64),
     /// First line that its version command printed.
     pub version: String,
     /// Arguments that carry the caller's configuration; they precede the overlay.
@@ -158,7 +161,15 @@ impl Finder {
                 "no such file or engine; use self, a path to a memra binary, config:KEY=VALUE, config:FILE, or one of: {known}"
             )));
         };
-        self.identify(spec, manifest, binary, overlay, stop)
+        let is_path = overlay.is_none() && binary == Path::new(spec);
+        let mut subject = self.identify(manifest, binary, overlay)?;
+        subject.spec = match &subject.overlay {
+            Some(OverlayValue::File(path)) => format!("config:{}", file_name(path.as_os_str())),
+            None if is_path => format!("{}@{}", file_name(spec.as_ref()), &subject.binary_hash[..8]),
+            _ => spec.to_owned(),
+        };
+        subject.version = subject.ask_version(stop)?;
+        Ok(subject)
     }
 
     /// Where an engine's program is.
@@ -193,32 +204,53 @@ impl Finder {
 
     fn identify(
         &self,
-        spec: &str,
         manifest: &Manifest,
         binary: PathBuf,
         overlay: Option<OverlayValue>,
-        stop: &Stop,
     ) -> Result<Subject, SubjectError> {
-        let fail = |source| SubjectError::Io { path: binary.clone(), source };
-        let binary = binary.canonicalize().map_err(fail)?;
-        let fail = |source| SubjectError::Io { path: binary.clone(), source };
-        let binary_hash = file_hash(&binary).map_err(fail)?;
+        let read = || {
+            let binary = binary.canonicalize()?;
+            Ok((file_hash(&binary)?, stamp(&binary)?, binary))
+        };
+        let (binary_hash, stamp, binary) =
+            read().map_err(|source| SubjectError::Io { path: binary.clone(), source })?;
         let allowed =
             |(name, _): &(&OsString, &OsString)| manifest.bench.env.iter().any(|e| e.as_str() == *name);
         let env = self.env.iter().filter(allowed).map(|(k, v)| (k.clone(), v.clone())).collect();
-        let mut subject = Subject {
-            spec: spec.to_owned(),
+        Ok(Subject {
+            spec: String::new(),
             manifest: manifest.clone(),
             binary,
             binary_hash,
+            stamp,
             version: String::new(),
             base_args: if manifest.name == MEMRA { self.memra_args.clone() } else { Vec::new() },
             overlay,
             env,
-        };
-        subject.version = subject.ask_version(stop)?;
-        Ok(subject)
+        })
     }
+}
+
+/// Last part of a path, as text.
+fn file_name(path: &OsStr) -> String {
+    Path::new(path).file_name().unwrap_or(path).to_string_lossy().into_owned()
+}
+
+/// What changes when a file is written anew.
+fn stamp(path: &Path) -> io::Result<(SystemTime, u64)> {
+    let metadata = path.metadata()?;
+    Ok((metadata.modified()?, metadata.len()))
+}
+
+/// Program and arguments of a launch as records keep them: of paths that start at the root only the last part, since
+/// folders say nothing elsewhere and may name people.
+pub fn portable_argv(launch: &Launch) -> Vec<String> {
+    let shorten = |text: &str| if text.starts_with('/') { file_name(text.as_ref()) } else { text.to_owned() };
+    let argument = |text: String| match text.split_once('=') {
+        Some((key, value)) => format!("{key}={}", shorten(value)),
+        None => shorten(&text),
+    };
+    launch.argv().into_iter().map(argument).collect()
 }
 
 /// The first program of this name in a list of folders.
@@ -263,6 +295,11 @@ impl Subject {
         self.binary_hash == other.binary_hash
             && self.overlay == other.overlay
             && self.manifest.bench == other.manifest.bench
+    }
+
+    /// Whether the program is still the one that was identified, as far as its time and length tell.
+    pub fn is_unchanged(&self) -> bool {
+        stamp(&self.binary).is_ok_and(|now| now == self.stamp)
     }
 
     /// One benchmark launch.
@@ -311,7 +348,7 @@ impl Subject {
     pub fn overlay_flag(&self) -> Option<(String, String)> {
         Some(match self.overlay.as_ref()? {
             OverlayValue::Set { key, value } => (format!("overlay.{key}"), value.clone()),
-            OverlayValue::File(file) => ("overlay.file".to_owned(), file.to_string_lossy().into_owned()),
+            OverlayValue::File(file) => ("overlay.file".to_owned(), file_name(file.as_os_str())),
         })
     }
 

@@ -110,6 +110,16 @@ fn subjects_resolve_to_launches() {
     assert_eq!(argv[1..], ["check", "--json", "--model", "m.gguf", "--data", "D", "--set", "fault.slow=3%"]);
     let other = finder.resolve(dir.path().join("memra").to_str().unwrap(), &stop).unwrap();
     assert!(me.is_identical_to(&other) && !me.is_identical_to(&slow));
+    assert_eq!(other.spec, format!("memra@{}", &other.binary_hash[..8]));
+    let config = dir.path().join("c.toml");
+    std::fs::write(&config, "").unwrap();
+    let overlaid = finder.resolve(&format!("config:{}", config.display()), &stop).unwrap();
+    assert_eq!((overlaid.spec.as_str(), overlaid.overlay_flag().unwrap().1.as_str()), ("config:c.toml", "c.toml"));
+    let argv = portable_argv(&overlaid.bench(&ask(), Duration::from_secs(1)));
+    assert!(argv[0] == "memra" && argv[2] == "x.gguf" && argv.last().unwrap() == "c.toml", "{argv:?}");
+    assert!(me.is_unchanged());
+    crate::testing::script(&dir.path().join("memra"), "echo another memra");
+    assert!(!me.is_unchanged());
     let rival = finder.resolve("llama.cpp", &stop).unwrap();
     assert!(
         rival.base_args.is_empty()
