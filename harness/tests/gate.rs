@@ -85,6 +85,15 @@ fn a_check_that_dies_is_unfit_not_a_pass() {
 }
 
 #[test]
+fn an_interrupted_gate_is_no_pass() {
+    let bed = Bed::new();
+    bed.stop.request();
+    let outcome = run(&bed, &plan(&bed, "self"));
+    assert_eq!((outcome.check.verdict, outcome.base.is_none()), (Judgement::Pass, true));
+    assert_eq!(outcome.code(), Code::Interrupted);
+}
+
+#[test]
 fn losing_to_a_rival_passes_and_a_rival_that_fails_is_told() {
     let bed = Bed::new();
     let mut with_rival = plan(&bed, "self");

@@ -48,6 +48,8 @@ pub struct GateOutcome {
     pub base: Option<Outcome>,
     /// The comparisons with rivals, by their names.
     pub rivals: Vec<(String, Outcome)>,
+    /// Whether the user stopped it.
+    pub interrupted: bool,
 }
 
 impl GateOutcome {
@@ -58,7 +60,8 @@ impl GateOutcome {
             other => other,
         };
         let own = std::iter::once(ab::code_of(self.check.verdict)).chain(self.base.iter().map(Outcome::code));
-        Code::worst(own.chain(self.rivals.iter().map(|(_, outcome)| rival(outcome))))
+        let rivals = self.rivals.iter().map(|(_, outcome)| rival(outcome));
+        Code::worst(own.chain(rivals).chain(self.interrupted.then_some(Code::Interrupted)))
     }
 }
 
@@ -78,18 +81,18 @@ pub fn run(
     let check = check(plan, context)?;
     log.append(check.clone())?;
     context.events.event(&Event::Verdict(&check));
-    let mut outcome = GateOutcome { check, base: None, rivals: Vec::new() };
-    if outcome.check.verdict != Judgement::Pass || context.stop.requested() {
-        return Ok(outcome);
-    }
-    outcome.base = Some(ab::compare(&plan.ab, log, context)?);
-    for rival in &plan.rivals {
-        if context.stop.requested() {
-            break;
+    let mut outcome = GateOutcome { check, base: None, rivals: Vec::new(), interrupted: false };
+    if outcome.check.verdict == Judgement::Pass && !context.stop.requested() {
+        outcome.base = Some(ab::compare(&plan.ab, log, context)?);
+        for rival in &plan.rivals {
+            if context.stop.requested() {
+                break;
+            }
+            let against = Plan { a: plan.ab.b.clone(), b: rival.clone(), ..plan.ab.clone() };
+            outcome.rivals.push((rival.manifest.name.clone(), ab::compare(&against, log, context)?));
         }
-        let against = Plan { a: plan.ab.b.clone(), b: rival.clone(), ..plan.ab.clone() };
-        outcome.rivals.push((rival.manifest.name.clone(), ab::compare(&against, log, context)?));
     }
+    outcome.interrupted = context.stop.requested();
     Ok(outcome)
 }
 

@@ -114,7 +114,10 @@ fn subjects_resolve_to_launches() {
     let config = dir.path().join("c.toml");
     std::fs::write(&config, "").unwrap();
     let overlaid = finder.resolve(&format!("config:{}", config.display()), &stop).unwrap();
-    assert_eq!((overlaid.spec.as_str(), overlaid.overlay_flag().unwrap().1.as_str()), ("config:c.toml", "c.toml"));
+    assert_eq!(
+        (overlaid.spec.as_str(), overlaid.overlay_flag().unwrap().1.as_str()),
+        ("config:c.toml", "c.toml")
+    );
     let argv = portable_argv(&overlaid.bench(&ask(), Duration::from_secs(1)));
     assert!(argv[0] == "memra" && argv[2] == "x.gguf" && argv.last().unwrap() == "c.toml", "{argv:?}");
     assert!(me.is_unchanged());
