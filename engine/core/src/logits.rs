@@ -7,7 +7,7 @@ use crate::session::Session;
 /// Tokens a step when every position's logits are wanted: they take a vocabulary each.
 const CHUNK: usize = 64;
 
-/// Logits after each of `tokens`, in a fresh sequence: f32, [tokens][vocabulary].
+/// Logits after each of `tokens`, in a fresh sequence: f32, `[tokens][vocabulary]`.
 ///
 /// # Errors
 /// As [`Session::prefill`].

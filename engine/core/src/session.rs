@@ -199,7 +199,7 @@ impl Session {
     }
 
     /// Appends tokens to sequences, several of each if need be, and computes the logits after the rows listed in
-    /// `wanted` (ascending indices into `rows`): [wanted][vocabulary]. On an error no sequence has advanced.
+    /// `wanted` (ascending indices into `rows`): `[wanted][vocabulary]`. On an error no sequence has advanced.
     ///
     /// # Errors
     /// A token outside the vocabulary, a sequence that was freed or would outgrow the context, a full cache, or logits

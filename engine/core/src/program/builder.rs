@@ -78,7 +78,7 @@ impl<'a> Builder<'a> {
         Ok(out)
     }
 
-    /// Matrix product of an f32 value with `{name}.weight` [n][width], plus `{name}.bias` where the file has one.
+    /// Matrix product of an f32 value with `{name}.weight` `[n][width]`, plus `{name}.bias` where the file has one.
     /// In class `q8` the value is rounded first, once for all products that read it.
     ///
     /// # Errors

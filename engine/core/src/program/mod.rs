@@ -119,7 +119,7 @@ pub struct Program {
     pub states: Vec<StateSpec>,
     /// Ops in an order that satisfies their dependencies.
     pub ops: Vec<Op>,
-    /// Where the logits end up: f32, [logits][vocabulary].
+    /// Where the logits end up: f32, `[logits][vocabulary]`.
     pub logits: BufferId,
 }
 

@@ -25,7 +25,7 @@ pub struct Rope {
 pub enum OpKind {
     /// `out[r] = table[token[r]]`, decoded to f32.
     Embed {
-        /// Embedding table, [vocabulary][width].
+        /// Embedding table, `[vocabulary][width]`.
         table: WeightId,
         /// f32.
         out: BufferId,
@@ -52,32 +52,32 @@ pub enum OpKind {
     Matmul {
         /// f32 or q8, by the Program's class.
         x: BufferId,
-        /// Matrix [n][k].
+        /// Matrix `[n][k]`.
         weight: WeightId,
-        /// Vector [n], added to the product.
+        /// Vector `[n]`, added to the product.
         bias: Option<WeightId>,
         /// f32.
         out: BufferId,
     },
     /// Rotates pairs of each head by an angle that grows with the row's position, in place.
     Rope {
-        /// f32, [heads][head_dim].
+        /// f32, `[heads][head_dim]`.
         x: BufferId,
         /// Frequencies and pairing.
         rope: Rope,
     },
     /// Appends a key row and a value row to the row's sequence, at the row's position.
     KvAppend {
-        /// f32, [kv_heads][head_dim].
+        /// f32, `[kv_heads][head_dim]`.
         k: BufferId,
-        /// f32, [kv_heads][head_dim].
+        /// f32, `[kv_heads][head_dim]`.
         v: BufferId,
         /// Key-value state.
         state: StateId,
     },
     /// Causal attention of each row over its sequence's keys at positions up to its own.
     Attention {
-        /// f32, [heads][head_dim].
+        /// f32, `[heads][head_dim]`.
         q: BufferId,
         /// Key-value state.
         state: StateId,
@@ -85,7 +85,7 @@ pub enum OpKind {
         heads: usize,
         /// Factor on the dot products.
         scale: f32,
-        /// f32, [heads][head_dim].
+        /// f32, `[heads][head_dim]`.
         out: BufferId,
     },
     /// `out = silu(gate) · up`.
