@@ -7,7 +7,7 @@ use common::{Bed, Tape, with_context};
 use memra_harness::ab::{self, Outcome, Plan};
 use memra_harness::exit::Code;
 use memra_harness::record::{ArmId, Body, Judgement, Label, Phase, Regime, RunStatus, Verdict};
-use memra_harness::stats::QUICK;
+use memra_harness::stats::{LOOKS, QUICK};
 use std::time::{Duration, Instant};
 
 fn compare(bed: &Bed, plan: &Plan, tape: &mut Tape<'_>, regimes: Vec<Regime>) -> Outcome {
@@ -134,6 +134,22 @@ fn a_machine_that_gets_slower_all_the_time_does_not_fool_it() {
     let verdict = only(&outcome);
     assert_eq!(verdict.verdict, Judgement::Pass, "{verdict:?}");
     assert!((verdict.ratio.unwrap() - 1.0).abs() < 0.003);
+}
+
+#[test]
+fn a_doubtful_cell_is_looked_at_again_and_a_clear_one_is_left_alone() {
+    let bed = Bed::new();
+    bed.steer("noise", "2");
+    let mut plan = short(&bed, "self", "config:slow=1.5%");
+    (plan.looks, plan.floor_pairs) = (LOOKS.to_vec(), 6);
+    let outcome = outcome(&bed, &plan);
+    let verdict = only(&outcome);
+    assert!(verdict.look > 1, "{verdict:?}");
+    assert_eq!(verdict.n_pairs, LOOKS[verdict.look as usize - 1].pairs);
+    assert_eq!(verdict.run_ids.len() as u32, 2 * verdict.n_pairs);
+    let launched = bed.runs().iter().filter(|run| run.phase == Phase::Pair).count() as u32;
+    assert_eq!(launched, 2 * verdict.n_pairs, "no pair beyond the look that decided");
+    assert!((verdict.conf.unwrap() - LOOKS[verdict.look as usize - 1].conf).abs() < 0.002);
 }
 
 #[test]
@@ -274,7 +290,7 @@ fn one_stop_request_finishes_the_run_and_judges_whole_blocks() {
     let bed = Bed::new();
     bed.steer("noise", "2");
     let mut plan = short(&bed, "self", "self");
-    plan.looks = memra_harness::stats::LOOKS.to_vec();
+    plan.looks = LOOKS.to_vec();
     plan.margin = 0.01;
     // Two warm runs, eight for the floor, then one pair and a half.
     let mut tape = Tape { stop_after: Some((13, &bed.stop)), ..Tape::default() };
