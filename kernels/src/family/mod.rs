@@ -78,7 +78,8 @@ pub trait Case: Send + Sync {
         self.ready(config)?(pool, out).map_err(|e| e.to_string())
     }
 
-    /// The same inputs in memory of their own, for timing with operands that are not in the caches.
+    /// The same launch with weights in memory of their own, for timing with weights that are not in the caches.
+    /// Activations may be shared: an engine has just written them.
     fn copy(&self) -> Box<dyn Case>;
 
     /// The result in f64 and the error each value may have: `(value, tolerance)`.

@@ -7,6 +7,7 @@ use crate::family::{Case, Family, Launch};
 use crate::space::{Config, Space};
 use crate::testdata::{self, Random};
 use crate::{Cost, DType, KernelKey, NumericClass, NumericPath};
+use std::sync::Arc;
 
 /// Name of the family.
 const NAME: &str = "matmul";
@@ -23,7 +24,7 @@ pub fn family() -> MatmulFamily {
 impl MatmulFamily {
     /// The default configuration in its typed form.
     pub fn default_for(&self, key: &KernelKey, threads: usize) -> MatmulConfig {
-        default_config(key.m, threads)
+        default_config(key, threads)
     }
 }
 
@@ -33,15 +34,15 @@ impl Family for MatmulFamily {
     }
 
     fn space(&self, key: &KernelKey, threads: usize) -> Space {
-        space(key.m, threads)
+        space(key, threads)
     }
 
     fn space_with_planted(&self, key: &KernelKey, threads: usize) -> Space {
-        planted_space(key.m, threads)
+        planted_space(key, threads)
     }
 
     fn default_config(&self, key: &KernelKey, threads: usize) -> Config {
-        default_config(key.m, threads).into()
+        default_config(key, threads).into()
     }
 
     fn cost(&self, key: &KernelKey) -> Cost {
@@ -96,7 +97,7 @@ impl Family for MatmulFamily {
         let mut q8 = Q8Rows::with_capacity(key.m, key.k);
         q8.quantise(pool, &x, key.m).map_err(|e| e.to_string())?;
         let packed = PackedMatrix::pack(&matrix, pool);
-        Ok(Box::new(MatmulCase { class: key.class, rows: key.m, packed, x, q8 }))
+        Ok(Box::new(MatmulCase { class: key.class, rows: key.m, packed, x: x.into(), q8: Arc::new(q8) }))
     }
 }
 
@@ -105,8 +106,8 @@ struct MatmulCase {
     class: NumericClass,
     rows: usize,
     packed: PackedMatrix,
-    x: Vec<f32>,
-    q8: Q8Rows,
+    x: Arc<[f32]>,
+    q8: Arc<Q8Rows>,
 }
 
 impl MatmulCase {
