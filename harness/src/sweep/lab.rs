@@ -455,7 +455,8 @@ impl<'a, 'j> Lab<'a, 'j> {
     }
 }
 
-fn spent_of(trial: &Trial) -> Duration {
+/// What a trial says it took.
+pub(super) fn spent_of(trial: &Trial) -> Duration {
     Duration::from_nanos(trial.extra.get("spent_ns").and_then(|v| v.as_u64()).unwrap_or(0))
 }
 

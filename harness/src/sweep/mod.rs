@@ -221,7 +221,6 @@ pub fn run(
     stop: &Stop,
 ) -> Result<SweepReport, SweepError> {
     let items = plan.items()?;
-    let tables = plan.tables(device.class())?;
     let mut journal = Journal::new(log, prior, events, stop);
     let mut report = SweepReport {
         device_class: device.class().to_owned(),
@@ -240,6 +239,8 @@ pub fn run(
         let shares: f64 = items[index..].iter().map(|i| i.share).sum();
         let part = if shares > 0.0 { (item.share / shares).min(1.0) } else { 1.0 };
         let own = if plan.budget.is_some() { budget.mul_f64(part) } else { Duration::MAX };
+        // Read anew for each key: what won for one shape is tried for the next.
+        let tables = plan.tables(device.class())?;
         let turn = Turn { plan, item, tables: &tables, prior, index, total: items.len(), budget: own };
         let (key, halt) = turn.take(device, &mut journal);
         budget = budget.saturating_sub(Duration::from_secs_f64(key.spent_s));
@@ -284,7 +285,10 @@ impl Turn<'_> {
         if let Some(void) = &survey.void_entry {
             journal.events.warning(&format!("{}: {void}", self.item.key));
         }
-        if let Some(reason) = self.reason_to_skip(&survey, journal.session_id()) {
+        if let Some(report) = self.done_before(&survey, journal.session_id()) {
+            return (report, None);
+        }
+        if let Some(reason) = self.reason_to_skip(&survey) {
             return (KeyReport::new(survey, Outcome::Skipped { reason }), None);
         }
         let mut report = KeyReport::new(survey, Outcome::Skipped { reason: "stopped".to_owned() });
@@ -315,14 +319,28 @@ impl Turn<'_> {
         (report, written.err().map(Halt::Error))
     }
 
-    fn reason_to_skip(&self, survey: &Survey, session_id: &str) -> Option<String> {
-        let entry = self.tables.first()?.entries.iter().find(|e| e.key == self.item.key);
-        if let Some(entry) = entry.filter(|e| survey.incumbent.as_ref() == Some(&e.config)) {
-            let cites = |r: &Record| r.session_id == session_id && entry.evidence.contains(&r.id);
-            if self.prior.iter().any(cites) {
-                return Some("done before the interruption".to_owned());
-            }
+    /// The report of a key that this session had put into the table before it was interrupted.
+    fn done_before(&self, survey: &Survey, session_id: &str) -> Option<KeyReport> {
+        let entry = self.tables.first()?.entries.iter().find(|e| e.key == self.item.key)?;
+        let cited = |r: &Record| r.session_id == session_id && entry.evidence.contains(&r.id);
+        if survey.incumbent.as_ref() != Some(&entry.config) || !self.prior.iter().any(cited) {
+            return None;
         }
+        let outcome = Outcome::Skipped { reason: "done before the interruption".to_owned() };
+        let mut report = KeyReport::new(survey.clone(), outcome);
+        report.winner = Some(entry.config.clone());
+        report.expected_ns = Some(entry.expected_ns);
+        report.evidence.clone_from(&entry.evidence);
+        // It is part of the budget all the same.
+        let spent = self.prior.iter().filter_map(|r| match &r.body {
+            Body::Trial(trial) if trial.key == self.item.key => Some(lab::spent_of(trial)),
+            _ => None,
+        });
+        report.spent_s = spent.sum::<Duration>().as_secs_f64();
+        Some(report)
+    }
+
+    fn reason_to_skip(&self, survey: &Survey) -> Option<String> {
         if self.plan.only_missing && survey.incumbent.is_some() {
             return Some("has a valid entry".to_owned());
         }

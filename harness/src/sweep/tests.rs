@@ -346,15 +346,16 @@ impl Events for StopAfter<'_> {
 
 #[test]
 fn a_sweep_stopped_again_and_again_ends_where_an_unbroken_one_does() {
-    let budget = Some(Duration::from_secs(2));
+    let budget = Some(Duration::from_millis(400));
     let unbroken = data_dir();
     let plan = SweepPlan { work: work(&[64, 32]), budget, ..plan(unbroken.path(), 9) };
-    fresh(&plan, &mut Sim::new(8, 0.0, 0, bowl));
+    let report = fresh(&plan, &mut Sim::new(16, 0.0, 0, bowl));
+    assert!(report.keys[1].untried > 0, "the budget does not bind: {report:?}");
     let dir = data_dir();
     let plan = SweepPlan { data_dir: dir.path().to_owned(), ..plan };
     let mut runs = 0;
     loop {
-        let mut sim = Sim::new(8, 0.0, 0, bowl);
+        let mut sim = Sim::new(16, 0.0, 0, bowl);
         let (mut log, prior) = open_log(&plan, &sim, session(&sim), true).unwrap();
         let stop = Stop::new();
         let report = run(&plan, &mut sim, &mut log, &prior, &mut StopAfter(70, &stop), &stop).unwrap();
