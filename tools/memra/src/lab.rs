@@ -2,6 +2,7 @@
 
 use crate::context::{Context, print_json, print_table};
 use crate::engine;
+use crate::models::ModelArg;
 use anyhow::Context as _;
 use indicatif::ProgressBar;
 use memra_harness::ab::{self, Event, Outcome, Plan};
@@ -29,7 +30,7 @@ pub(crate) fn finder(cx: &Context) -> anyhow::Result<Finder> {
     }
     Ok(Finder {
         self_exe: std::env::current_exe().context("the path of this binary")?,
-        memra_args: cx.loaded.as_arguments().into_iter().map(Into::into).collect(),
+        memra_args: cx.loaded.as_engine_arguments(),
         env: cx.env.vars.clone(),
         path: cx.env.path.clone(),
         explicit: cx.config().competitors.paths.clone(),
@@ -41,9 +42,8 @@ pub(crate) fn finder(cx: &Context) -> anyhow::Result<Finder> {
 /// What `ab` and `gate` have in common.
 #[derive(Debug, clap::Args)]
 pub(crate) struct PairArgs {
-    /// Model file, or the name of a fetched model
-    #[arg(short, long)]
-    pub(crate) model: String,
+    #[command(flatten)]
+    model: ModelArg,
 
     /// Tests, such as pp512, tg128, tg128@d4096 (at that depth)
     #[arg(long, value_name = "TEST", value_delimiter = ',', default_values = ["pp512", "tg128"])]
@@ -79,7 +79,7 @@ impl PairArgs {
         stop: &Stop,
         cx: &Context,
     ) -> anyhow::Result<Plan> {
-        let model = crate::models::resolve(&self.model, cx)?;
+        let model = self.model.resolve(cx)?;
         let bytes = model.metadata().with_context(|| model.display().to_string())?.len();
         let harness = &cx.config().harness;
         let threads = u32::try_from(engine::threads(cx)).unwrap_or(u32::MAX);

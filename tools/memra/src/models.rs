@@ -5,6 +5,28 @@ use crate::exit::Failure;
 use anyhow::Context as _;
 use std::path::{Path, PathBuf};
 
+/// MODEL as an argument, or by its flag.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ModelArg {
+    /// Model file, or the name of a fetched model; --model MODEL does too
+    #[arg(value_name = "MODEL", required_unless_present = "model_flag")]
+    model: Option<String>,
+
+    #[arg(short, long = "model", value_name = "MODEL", hide = true, conflicts_with = "model")]
+    model_flag: Option<String>,
+}
+
+impl ModelArg {
+    /// The file it means; see [`resolve`].
+    ///
+    /// # Errors
+    /// Nothing of that name, or more than one.
+    pub(crate) fn resolve(&self, cx: &Context) -> anyhow::Result<PathBuf> {
+        let given = self.model.as_ref().or(self.model_flag.as_ref());
+        resolve(given.map_or("", String::as_str), cx)
+    }
+}
+
 /// Where fetched models lie.
 pub(crate) fn cache(cx: &Context) -> PathBuf {
     cx.config().paths.cache.join("models")

@@ -10,9 +10,9 @@ use memra_harness::ab;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  memra ab --a self --b llama.cpp --model SmolLM2
-  memra ab --a ./memra-old --b self --model SmolLM2 --tests tg128
-  memra ab --a self --b config:slow=3% --model SmolLM2 --quick
+  memra ab SmolLM2 --a self --b llama.cpp
+  memra ab SmolLM2 --a ./memra-old --b self --tests tg128
+  memra ab SmolLM2 --a self --b config:slow=3% --quick
 
 A subject is self, the path of a memra binary, config:KEY=VALUE or config:FILE
 (this binary with that configuration), or a rival's name. Ctrl-C: the run in

@@ -11,9 +11,9 @@ use std::time::Duration;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  memra gate --base ./memra-main --model SmolLM2 --rival llama.cpp
-  memra gate --candidate config:wrong=matmul --model SmolLM2      exits 4
-  memra gate --candidate config:slow=5% --model SmolLM2           exits 1
+  memra gate SmolLM2 --base ./memra-main --rival llama.cpp
+  memra gate SmolLM2 --candidate config:wrong=matmul      exits 4
+  memra gate SmolLM2 --candidate config:slow=5%           exits 1
 
 Correctness first: a candidate that computes wrong results is not timed. A
 rival's comparison informs; it does not decide.")]

@@ -60,7 +60,7 @@ pub(crate) fn run(args: &Args, cx: &Context) -> anyhow::Result<Exit> {
     }
     let plan = NightlyPlan {
         exe: finder.self_exe,
-        args: finder.memra_args,
+        args: cx.loaded.as_arguments(),
         env: finder.env,
         data_dir: cx.config().paths.data.clone(),
         model,

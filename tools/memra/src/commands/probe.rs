@@ -16,9 +16,10 @@ Examples:
 The figures go to DATA/devices/<device-class>.json, with every sample. Run it
 on an idle machine: best and median far apart mean that it was not.")]
 pub(crate) struct Args {
-    /// Largest working set, in MiB (that much memory is used)
-    #[arg(long, value_name = "MIB", default_value_t = 2048, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
-    max_mib: u64,
+    /// Largest working set, in MiB [default: 2048, at most a quarter of the
+    /// free memory]
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    max_mib: Option<u64>,
 
     /// Samples a point
     #[arg(short = 'r', long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -29,13 +30,20 @@ pub(crate) struct Args {
     json: bool,
 }
 
+/// Largest working set where none is asked for.
+const DEFAULT_MAX_BYTES: u64 = 2 << 30;
+
 pub(crate) fn run(args: &Args, cx: &Context) -> anyhow::Result<Exit> {
     let threads = engine::threads(cx);
-    let max_bytes = args.max_mib << 20;
-    if let Some(free) = memory_available().filter(|free| max_bytes > *free) {
-        let message = format!("--max-mib {}: only {} MiB of memory are free", args.max_mib, free >> 20);
-        return Err(Failure::error(Exit::Unfit, message));
-    }
+    let free = memory_available();
+    let max_bytes = match (args.max_mib.map(|mib| mib << 20), free) {
+        (Some(asked), Some(free)) if asked > free => {
+            let message = format!("--max-mib {}: only {} MiB of memory are free", asked >> 20, free >> 20);
+            return Err(Failure::error(Exit::Unfit, message));
+        }
+        (Some(asked), _) => asked,
+        (None, free) => free.map_or(DEFAULT_MAX_BYTES, |free| DEFAULT_MAX_BYTES.min(free / 4)),
+    };
     let ledger = measure(Options { max_bytes, samples: args.repetitions as usize, threads }, cx);
     let path = ledger.save(&cx.config().paths.data)?;
     if args.json {

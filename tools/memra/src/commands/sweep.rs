@@ -24,11 +24,11 @@ Each configuration is checked before it is timed; a winner enters the table
 DATA/dispatch/<device-class>.toml only if it beats what rules now beyond noise.
 Ctrl-C ends it cleanly; --resume goes on where it was.")]
 pub(crate) struct Args {
-    /// Model file, or the name of a fetched model
+    /// Model file, or the name of a fetched model; --model MODEL does too
     #[arg(required_unless_present_any = ["model_flag", "work"])]
     model: Option<String>,
 
-    #[arg(long = "model", hide = true, conflicts_with = "model", value_name = "MODEL")]
+    #[arg(short, long = "model", hide = true, conflicts_with = "model", value_name = "MODEL")]
     model_flag: Option<String>,
 
     /// Take the work list from this file: what memra plan --json printed

@@ -5,6 +5,7 @@ use crate::env::Env;
 use crate::exit::Failure;
 use anyhow::Context as _;
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
@@ -173,13 +174,23 @@ impl Loaded {
         matches!(self.sources.get(key), None | Some(Source::Default(_)))
     }
 
-    /// Arguments that give another memra process this configuration, whatever its own surroundings.
-    pub(crate) fn as_arguments(&self) -> Vec<String> {
-        let given = |key: &String| !matches!(self.sources[key], Source::Default(""));
+    /// Arguments that give another memra process in the same folder and home what was set here.
+    pub(crate) fn as_arguments(&self) -> Vec<OsString> {
+        self.arguments(|_| true)
+    }
+
+    /// The part of [`Loaded::as_arguments`] that changes what a model computes and how fast: what a benchmarked process
+    /// needs, and what its record should show.
+    pub(crate) fn as_engine_arguments(&self) -> Vec<OsString> {
+        self.arguments(|key| key.starts_with("engine.") || key.starts_with("fault.") || key == "paths.data")
+    }
+
+    fn arguments(&self, wanted: impl Fn(&str) -> bool) -> Vec<OsString> {
         leaves(&self.table)
             .into_iter()
-            .filter(|(key, _)| given(key))
+            .filter(|(key, _)| !self.is_default(key) && wanted(key))
             .flat_map(|(key, value)| ["--set".to_owned(), format!("{key}={}", plain(&value))])
+            .map(OsString::from)
             .collect()
     }
 }
@@ -309,10 +320,11 @@ mod tests {
         assert_eq!(first.config.competitors.paths["llama.cpp"], Path::new("/opt/llama-bench"));
         let arguments = first.as_arguments();
         assert!(arguments.iter().step_by(2).all(|word| word == "--set"));
-        let set = arguments.into_iter().skip(1).step_by(2).collect();
-        let elsewhere = Env { home: Some("/root".into()), ..Env::default() };
-        let second = load(&elsewhere, &Request { set, ..Request::default() }).unwrap();
+        let set = arguments.into_iter().skip(1).step_by(2).map(|set| set.into_string().unwrap()).collect();
+        let second = load(&env(), &Request { set, ..Request::default() }).unwrap();
         assert_eq!(first.config, second.config);
+        let engine = first.as_engine_arguments();
+        assert_eq!(engine, ["--set", "engine.context=99", "--set", "fault.wrong=matmul"].map(OsString::from));
     }
 
     #[test]

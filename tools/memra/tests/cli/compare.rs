@@ -36,17 +36,15 @@ fn a_comparison_logs_every_run_and_gives_a_verdict() {
     let place = Place::new();
     let compare = ["ab", "--a", "self", "--b", "config:slow=3%", "--model", tiny(), "--tests", "tg4"];
     let ran = place.memra(&[&compare[..], &["--quick", "-r", "1", "--json", "--data", "d"], &BUSY].concat());
-    // Pass, regressed or inconclusive: which of them is a matter of timing.
-    assert!(matches!(ran.code, Some(0 | 1 | 3)), "{:?}: {}", ran.code, ran.stderr);
+    // Pass, regressed, inconclusive or too noisy: which of them is a matter of timing.
+    assert!(matches!(ran.code, Some(0 | 1 | 3 | 5)), "{:?}: {}", ran.code, ran.stderr);
     let report: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
-    let verdict = &report["verdicts"][0];
-    assert_eq!(
-        (verdict["n_pairs"].as_u64(), verdict["b"]["subject"].as_str()),
-        (Some(6), Some("config:slow=3%"))
-    );
-    // A warm pair, four pairs for the floor, six pairs.
+    assert_eq!(report["verdicts"][0]["b"]["subject"], "config:slow=3%");
+    // A warm pair and four pairs for the floor, then six pairs unless that floor is too high.
     let log = place.memra(&["log", "check", "--json", "--data", "d"]).json();
-    assert_eq!(log["kinds"]["run"], 22);
+    let pairs = report["verdicts"][0]["n_pairs"].as_u64().unwrap();
+    assert!(matches!(pairs, 0 | 6), "{pairs} pairs");
+    assert_eq!(log["kinds"]["run"].as_u64(), Some(10 + 2 * pairs));
     place.memra(&["ab", "--a", "self", "--b", "no-such-engine", "--model", tiny()]).expect(2, "llama.cpp");
     place
         .memra(&[
