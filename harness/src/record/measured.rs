@@ -212,7 +212,8 @@ pub struct Trial {
     pub config: Config,
     /// Its canonical text, such as `chunk=64,rows=2`.
     pub config_id: String,
-    /// Search strategy, and what a sample is: `exhaustive`, `random`, `halving`, `confirm`.
+    /// Stage of the sweep: `pilot` (the default, first of all), `exhaustive` or `random` (the race), `refine` (its best
+    /// and their neighbours), `final`, `confirm` (head to head; what dispatch entries cite).
     pub strategy: String,
     /// Round of the search, from 0.
     pub round: u32,

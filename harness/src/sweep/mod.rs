@@ -285,6 +285,9 @@ impl Turn<'_> {
         if let Some(void) = &survey.void_entry {
             journal.events.warning(&format!("{}: {void}", self.item.key));
         }
+        if self.plan.plant_wrong && terrain.planted.is_empty() {
+            journal.events.warning(&format!("{}: this family has no wrong kernel to plant", self.item.key));
+        }
         if let Some(report) = self.done_before(&survey, journal.session_id()) {
             return (report, None);
         }

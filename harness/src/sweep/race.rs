@@ -46,7 +46,7 @@ pub(super) struct Finish {
     /// Who is left, best first.
     pub(super) ranked: Vec<Runner>,
     /// Configurations that were never reached in the time.
-    pub(super) untried: usize,
+    pub(super) untried: Vec<Config>,
 }
 
 /// Races `configs`; the first round visits them in the order given, so what comes first is measured in any case.
@@ -54,13 +54,13 @@ pub(super) fn race(lab: &mut Lab<'_, '_>, configs: Vec<Config>, rules: &Rules<'_
     lab.journal.events.stage_started(rules.stage, configs.len());
     let start = lab.spent();
     let mut field = Vec::new();
-    let mut untried = 0;
+    let mut untried = Vec::new();
     let mut best = f64::INFINITY;
     let visits = configs.len();
     for config in configs {
         let protected = rules.protected.contains(&config);
         if lab.spent() >= rules.until && !protected {
-            untried += 1;
+            untried.push(config);
             continue;
         }
         let bar = Some(best).filter(|best| best.is_finite() && !protected);
@@ -69,7 +69,7 @@ pub(super) fn race(lab: &mut Lab<'_, '_>, configs: Vec<Config>, rules: &Rules<'_
             field.push(Runner { config, rounds: vec![ns] });
         }
     }
-    let mut visit_cost = (lab.spent() - start) / (visits - untried).max(1) as u32;
+    let mut visit_cost = (lab.spent() - start) / (visits - untried.len()).max(1) as u32;
     drop_slow(&mut field, rules);
     for round in 1..MAX_ROUNDS {
         let affordable = lab.spent() + visit_cost * field.len() as u32 <= rules.until;

@@ -25,7 +25,8 @@ pub(super) fn tune(
     report: &mut KeyReport,
 ) -> Result<Option<(Entry, Vec<Record>)>, Halt> {
     report.planted.clone_from(&terrain.planted);
-    let mut search = Search { lab, terrain, seed, budget, report, tried: HashSet::new() };
+    let (drawn, tried) = (HashSet::new(), HashSet::new());
+    let mut search = Search { lab, terrain, seed, budget, report, drawn, tried };
     let done = search.run();
     report.rejected = std::mem::take(&mut lab.rejected);
     report.spent_s = lab.spent().as_secs_f64();
@@ -39,6 +40,9 @@ struct Search<'s, 'a, 'j> {
     seed: u64,
     budget: Duration,
     report: &'s mut KeyReport,
+    /// Configurations meant to be tried.
+    drawn: HashSet<Config>,
+    /// Those that were.
     tried: HashSet<Config>,
 }
 
@@ -105,7 +109,7 @@ impl Search<'_, '_, '_> {
         protected: &HashSet<Config>,
         share: f64,
     ) -> Result<Vec<Runner>, Halt> {
-        self.tried.extend(configs.iter().cloned());
+        let now: HashSet<Config> = configs.iter().cloned().collect();
         let rules = Rules {
             stage,
             seed: race::mix(self.seed, stage),
@@ -114,8 +118,10 @@ impl Search<'_, '_, '_> {
             until: self.budget.mul_f64(share),
         };
         let finish = race::race(self.lab, configs, &rules)?;
-        self.report.untried += finish.untried;
-        self.report.tried = self.tried.len() - self.report.untried;
+        self.tried.extend(now.iter().filter(|c| !finish.untried.contains(c)).cloned());
+        self.drawn.extend(now);
+        self.report.tried = self.tried.len();
+        self.report.untried = self.drawn.difference(&self.tried).count();
         Ok(finish.ranked)
     }
 
@@ -209,8 +215,16 @@ impl Search<'_, '_, '_> {
             return Ok(None);
         }
         let records: Vec<Record> = measured.into_iter().map(|(record, _)| record).collect();
+        let entry = self.entry(winner, &records);
+        self.report.evidence.clone_from(&entry.evidence);
+        Ok(Some((entry, records)))
+    }
+
+    /// The entry that the report's winner gets.
+    fn entry(&self, winner: Config, evidence: &[Record]) -> Entry {
+        let survey = &self.terrain.survey;
         let is_default = winner == survey.default;
-        let entry = Entry {
+        Entry {
             order: self.lab.order_key(&winner),
             source_hash: self.lab.source_hash().to_owned(),
             expected_ns: self.report.expected_ns.unwrap_or_default(),
@@ -218,12 +232,10 @@ impl Search<'_, '_, '_> {
                 Some(speedup) if !is_default => speedup.ratio,
                 _ => 1.0,
             },
-            evidence: records.iter().map(|r| r.id.clone()).collect(),
-            date: records.last().map_or_else(String::new, |r| r.at.chars().take(10).collect()),
+            evidence: evidence.iter().map(|r| r.id.clone()).collect(),
+            date: evidence.last().map_or_else(String::new, |r| r.at.chars().take(10).collect()),
             key: survey.item.key.clone(),
             config: winner,
-        };
-        self.report.evidence.clone_from(&entry.evidence);
-        Ok(Some((entry, records)))
+        }
     }
 }
