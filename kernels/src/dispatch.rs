@@ -212,3 +212,98 @@ pub fn embedded() -> Result<Vec<(&'static str, Table)>, TableError> {
     const FILES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/embedded_tables.rs"));
     FILES.iter().map(|(name, text)| Ok((*name, Table::parse(name, text)?))).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::family::family;
+    use crate::{DType, NumericClass, NumericPath};
+
+    fn key(m: usize) -> KernelKey {
+        KernelKey {
+            family: "matmul".into(),
+            dtype: DType::Q4_1,
+            class: NumericClass::Q8,
+            path: NumericPath::Decode,
+            n: 576,
+            k: 576,
+            m,
+        }
+    }
+
+    fn entry(m: usize, prefetch: i64, source_hash: &str) -> Entry {
+        let mut config = family("matmul").unwrap().default_config(&key(m), 1);
+        config.0.insert("prefetch".into(), prefetch);
+        Entry {
+            order: "cpu-Q4_1-q8".into(),
+            source_hash: source_hash.into(),
+            expected_ns: 1,
+            speedup_over_default: 1.1,
+            evidence: vec!["a".into()],
+            date: "2026-01-31".into(),
+            key: key(m),
+            config,
+        }
+    }
+
+    fn table(entries: impl IntoIterator<Item = Entry>) -> Table {
+        let mut table = Table::empty("test");
+        entries.into_iter().for_each(|e| table.insert(e));
+        table
+    }
+
+    #[test]
+    fn a_table_round_trips_through_its_text() {
+        let table = table([entry(4, 2, "x"), entry(1, 4, "x")]);
+        let text = table.to_text();
+        assert_eq!(Table::parse("t", &text).unwrap(), table);
+        assert!(Table::parse("t", &text.replace("format = 1", "format = 2")).is_err());
+        assert!(Table::parse("t", &text.replace("order =", "ordre =")).is_err());
+        assert!(Table::parse("t", &text.replace("m = 4", "m = 1")).is_err(), "two entries for one key");
+    }
+
+    #[test]
+    fn the_smallest_bucket_that_holds_the_rows_rules() {
+        let table = table([entry(1, 2, "x"), entry(4, 4, "x"), entry(8, 8, "x")]);
+        let prefetch = |m| table.find(&key(m)).and_then(|e| e.config.get("prefetch"));
+        assert_eq!([1, 2, 4, 5, 8, 9].map(prefetch), [Some(2), Some(4), Some(4), Some(8), Some(8), None]);
+        assert_eq!(table.find(&KernelKey { k: 1536, ..key(1) }), None);
+    }
+
+    #[test]
+    fn the_first_usable_table_rules_and_the_default_says_why_none_did() {
+        let family = family("matmul").unwrap();
+        let hash = family.source_hash();
+        let named = |name: &str, t: Table| (name.to_owned(), t);
+        let choose = |tables: Vec<(String, Table)>| Dispatcher::new(tables, 1).choose(family, &key(1));
+
+        let both =
+            vec![named("user", table([entry(1, 2, hash)])), named("embedded", table([entry(1, 4, hash)]))];
+        let choice = choose(both);
+        assert_eq!(choice.origin, Origin::Table { table: "user".into() });
+        assert_eq!(choice.config.get("prefetch"), Some(2));
+
+        let stale =
+            vec![named("user", table([entry(1, 2, "old")])), named("embedded", table([entry(1, 4, hash)]))];
+        assert_eq!(choose(stale).config.get("prefetch"), Some(4));
+
+        for (tables, reason) in [
+            (vec![], "no entry"),
+            (vec![named("user", table([entry(1, 2, "old")]))], "user: source changed"),
+            (
+                vec![named("user", table([entry(1, 3, hash)]))],
+                "user: not feasible: parameter `prefetch` cannot be 3",
+            ),
+        ] {
+            let choice = choose(tables);
+            assert_eq!(choice.config, family.default_config(&key(1), 1));
+            assert!(choice.origin.to_string().contains(reason), "{}", choice.origin);
+        }
+    }
+
+    #[test]
+    fn embedded_tables_parse() {
+        embedded().unwrap();
+        Dispatcher::with_embedded(None, "no such device", 2).unwrap();
+    }
+}

@@ -333,6 +333,6 @@ pub(super) fn variant<E: Element>(isa: Isa, heads: usize) -> Variant<E> {
         Isa::Avx512 => avx512::variant(heads.min(4)),
         #[cfg(target_arch = "x86_64")]
         Isa::Avx2 => avx2::variant(heads.min(3)),
-        _ => portable::variant(1),
+        _ => portable::variant(heads.min(1)),
     }
 }

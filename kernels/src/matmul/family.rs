@@ -24,7 +24,7 @@ pub fn family() -> MatmulFamily {
 impl MatmulFamily {
     /// The default configuration in its typed form.
     pub fn default_for(&self, key: &KernelKey, threads: usize) -> MatmulConfig {
-        default_config(key.m, threads)
+        default_config(key, threads)
     }
 }
 
@@ -34,15 +34,15 @@ impl Family for MatmulFamily {
     }
 
     fn space(&self, key: &KernelKey, threads: usize) -> Space {
-        space(key.m, threads)
+        space(key, threads)
     }
 
     fn space_with_planted(&self, key: &KernelKey, threads: usize) -> Space {
-        planted_space(key.m, threads)
+        planted_space(key, threads)
     }
 
     fn default_config(&self, key: &KernelKey, threads: usize) -> Config {
-        default_config(key.m, threads).into()
+        default_config(key, threads).into()
     }
 
     fn cost(&self, key: &KernelKey) -> Cost {

@@ -14,6 +14,9 @@ fn isas() -> impl Iterator<Item = Isa> {
     })
 }
 
+const PLAIN: MatmulConfig =
+    MatmulConfig { tile_rows: 1, tile_tokens: 1, prefetch: 0, chunk: 1, threads: 1, planted: false };
+
 fn bits(values: &[f32]) -> Vec<u32> {
     values.iter().map(|v| v.to_bits()).collect()
 }
@@ -152,7 +155,7 @@ fn the_planted_fault_changes_every_type() {
         let packed = PackedMatrix::pack(&inputs.matrix(), &pool);
         for class in NumericClass::ALL {
             let run = |planted| {
-                let config = MatmulConfig { planted, ..config::default_config(1, 1) };
+                let config = MatmulConfig { planted, ..PLAIN };
                 let mut out = vec![0f32; 16];
                 matmul(&pool, &config, &Weights::Packed(&packed), &inputs.activations(class), &mut out)
                     .unwrap();
@@ -168,8 +171,7 @@ fn sizes_that_do_not_fit_are_errors() {
     let pool = Pool::new(1);
     let inputs = Inputs::new(1, &pool, (DType::Q8_0, 16, 64), 2);
     let w = Weights::File(inputs.matrix());
-    let config = config::default_config(1, 1);
-    let run = |x: &Activations<'_>, n| matmul(&pool, &config, &w, x, &mut vec![0.0; n]);
+    let run = |x: &Activations<'_>, n| matmul(&pool, &PLAIN, &w, x, &mut vec![0.0; n]);
     assert!(run(&inputs.activations(NumericClass::Q8), 31).is_err());
     assert!(run(&Activations::F32 { x: &inputs.x, rows: 3 }, 48).is_err());
     assert!(run(&inputs.activations(NumericClass::F32), 32).is_ok());
@@ -184,15 +186,14 @@ fn sizes_that_do_not_fit_are_errors() {
 #[test]
 fn nothing_is_an_empty_product() {
     let pool = Pool::new(1);
-    let config = config::default_config(1, 1);
     let empty = Matrix::new(DType::Q4_1, 0, 32, &[]).unwrap();
     let packed = PackedMatrix::pack(&empty, &pool);
     let x = [1f32; 32];
     for w in [Weights::File(empty), Weights::Packed(&packed)] {
-        matmul(&pool, &config, &w, &Activations::F32 { x: &x, rows: 1 }, &mut []).unwrap();
+        matmul(&pool, &PLAIN, &w, &Activations::F32 { x: &x, rows: 1 }, &mut []).unwrap();
     }
     let narrow = Matrix::new(DType::Q4_1, 3, 0, &[]).unwrap();
     let mut out = [1f32; 6];
-    matmul(&pool, &config, &Weights::File(narrow), &Activations::F32 { x: &[], rows: 2 }, &mut out).unwrap();
+    matmul(&pool, &PLAIN, &Weights::File(narrow), &Activations::F32 { x: &[], rows: 2 }, &mut out).unwrap();
     assert_eq!(out, [0.0; 6]);
 }

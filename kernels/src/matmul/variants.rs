@@ -61,6 +61,9 @@ macro_rules! compiled {
                 unsafe { F::decode::<$simd>(head, part, body, out) }
             }
 
+            /// The (tiles, rows) compiled, for quantised weights times quantised activations and for the rest.
+            pub(super) const SHAPES: [&[(usize, usize)]; 2] = [&[$(($r, $t)),*], &[$((1, $ft)),*]];
+
             fn blocks_of<F: BlockFormat>(shape: (usize, usize)) -> Option<Kernel> {
                 match shape {
                     $(($r, $t) => Some(Kernel::Blocks(blocks::<F, $r, $t>)),)*
@@ -106,6 +109,18 @@ compiled!(
 #[cfg(target_arch = "x86_64")]
 compiled!(avx2, crate::cpu::simd::Avx2, ["avx2,fma,f16c"], [(1, 1), (1, 2)], [1, 4]);
 compiled!(portable, crate::cpu::simd::Portable, [], [(1, 1), (1, 4)], [1, 4]);
+
+/// The (tiles, rows) of the compiled microkernels, see [`Kernels::new`].
+pub(super) fn shapes(isa: Isa, integers: bool) -> &'static [(usize, usize)] {
+    let [blocks, floats] = match isa {
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512 => avx512::SHAPES,
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx2 => avx2::SHAPES,
+        _ => portable::SHAPES,
+    };
+    if integers { blocks } else { floats }
+}
 
 /// The microkernel of this exact shape, if compiled. `integers` asks for quantised weights times quantised activations.
 ///

@@ -142,3 +142,68 @@ fn put_f16(block: &mut [u8], at: usize, value: f32) -> f32 {
 fn inverse(x: f32) -> f32 {
     if x == 0.0 { 0.0 } else { 1.0 / x }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testdata::Random;
+
+    /// Roughly normal values.
+    fn values(random: &mut Random, n: usize) -> Vec<f32> {
+        (0..n).map(|_| (0..6).map(|_| random.uniform()).sum::<f32>()).collect()
+    }
+
+    #[test]
+    fn encoding_keeps_normal_values_within_each_types_error() {
+        let x = values(&mut Random::new(11), 64 * 256);
+        let size: f32 = x.iter().map(|v| v * v).sum();
+        // Relative root-mean-square error: what the type's step allows.
+        let bounds = [0.0, 3e-4, 3e-3, 6e-3, 0.085, 0.075, 0.02];
+        for (dtype, bound) in DType::all().zip(bounds) {
+            let data = encode(dtype, &x).unwrap();
+            let mut back = vec![0f32; x.len()];
+            decode(dtype, &data, &mut back).unwrap();
+            let error: f32 = x.iter().zip(&back).map(|(a, b)| (a - b) * (a - b)).sum();
+            let error = (error / size).sqrt();
+            assert!(error <= bound, "{dtype}: {error}");
+            assert!(error >= 0.5 * bound, "{dtype}: the bound {bound} is loose, the error is {error}");
+        }
+    }
+
+    #[test]
+    fn constants_zeros_and_one_sided_rows_survive() {
+        for dtype in DType::all() {
+            for f in [|_| 0.0, |_| 0.75, |_| -2.0, |i| i as f32 / 64.0 + 1.0, |i| -1.0 - i as f32 / 64.0] {
+                let x: Vec<f32> = (0..256).map(f).collect();
+                let mut back = vec![f32::NAN; 256];
+                decode(dtype, &encode(dtype, &x).unwrap(), &mut back).unwrap();
+                let range = x.iter().fold(0f32, |a, v| a.max(v.abs()));
+                for (a, b) in x.iter().zip(&back) {
+                    assert!((a - b).abs() <= range * 0.05, "{dtype}: {a} became {b}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn hostile_values_never_panic() {
+        let mut x = values(&mut Random::new(3), 256);
+        for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MAX, f32::MIN, 1e-45] {
+            x[40] = bad;
+            for dtype in DType::all() {
+                let data = encode(dtype, &x).unwrap();
+                decode(dtype, &data, &mut [0f32; 256]).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn lengths_that_do_not_fit_are_errors() {
+        let mut out = [0f32; 32];
+        assert!(matches!(decode(DType::Q4_1, &[0; 19], &mut out), Err(QuantError::Length { want: 20, .. })));
+        assert!(matches!(decode(DType::Q4_1, &[0; 40], &mut out), Err(QuantError::Length { want: 20, .. })));
+        assert!(matches!(decode(DType::Q4_K, &[0; 144], &mut out), Err(QuantError::Row(_))));
+        assert!(matches!(encode(DType::Q8_0, &[0.0; 33]), Err(QuantError::Row(_))));
+        decode(DType::Q6_K, &[], &mut []).unwrap();
+    }
+}
