@@ -170,7 +170,7 @@ mod tests {
         for (bad, expect) in [
             (report("fail", true, "0.03", "h", "o"), "matmul/Q4_1"),
             (report("pass", false, "0.03", "h", "o"), "grouped"),
-            (report("pass", true, "0.08", "h", "o"), "0.0800"),
+            (report("pass", true, "0.16", "h", "o"), "0.1600"),
             (report("pass", true, "null", "h", "o"), "not a number"),
         ] {
             let wrong = judge_check(&bad);
