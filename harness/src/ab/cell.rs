@@ -30,6 +30,8 @@ pub(super) struct Pair {
 pub(super) struct Cell {
     pub(super) id: String,
     pub(super) test: TestShape,
+    /// Timed repetitions a launch, both arms alike; fixed by the warm pair.
+    pub(super) reps: u32,
     /// Log-ratios of arm A against itself.
     pub(super) floor_ratios: Vec<f64>,
     pub(super) noise: Option<Noise>,
@@ -50,10 +52,11 @@ pub(super) struct Cell {
 }
 
 impl Cell {
-    pub(super) fn new(model: &str, test: TestShape) -> Cell {
+    pub(super) fn new(model: &str, test: TestShape, reps: u32) -> Cell {
         Cell {
             id: format!("{model}/{test}"),
             test,
+            reps,
             floor_ratios: Vec::new(),
             noise: None,
             margin: stats::MIN_MARGIN,

@@ -101,6 +101,8 @@ struct Slot {
 struct RunValue {
     /// Its median rate.
     rate: f64,
+    /// Its median repetition.
+    sample_ns: f64,
     took: Duration,
     /// ID of its record.
     id: String,
@@ -126,14 +128,19 @@ impl Lab<'_, '_> {
 
     /// The extra pair; returns how long it took.
     pub(super) fn warm_pair(&mut self, cell: &mut Cell) -> Result<Duration, LogError> {
-        let mut took = Duration::ZERO;
+        let (mut took, mut reps) = (Duration::ZERO, self.plan.reps);
         for (pos, arm) in [ArmId::A, ArmId::B].into_iter().enumerate() {
             if !cell.is_open() || self.context.stop.requested() {
                 break;
             }
             let slot = Slot { arm, phase: Phase::Warm, pair: 0, pos: pos as u8 };
-            took += self.value(cell, slot)?.map_or(Duration::ZERO, |value| value.took);
+            let Some(value) = self.value(cell, slot)? else { break };
+            took += value.took;
+            reps = reps.max(self.plan.reps_for(value.sample_ns));
         }
+        // The launches to come take longer, by the repetitions added at most.
+        took = took.mul_f64(f64::from(reps) / f64::from(cell.reps));
+        cell.reps = reps;
         Ok(took)
     }
 
@@ -212,11 +219,10 @@ impl Lab<'_, '_> {
             let subject = self.plan.subject(slot.arm);
             cell.note_run(slot.arm, &run);
             if let (RunStatus::Ok, Some(rate)) = (run.status, run.median_tps) {
-                return Ok(Some(RunValue {
-                    rate,
-                    took: Duration::from_nanos(run.duration_ns),
-                    id: record.id,
-                }));
+                let samples: Vec<f64> = run.samples_ns.iter().map(|ns| *ns as f64).collect();
+                let sample_ns = stats::median(&samples).unwrap_or(0.0);
+                let took = Duration::from_nanos(run.duration_ns);
+                return Ok(Some(RunValue { rate, sample_ns, took, id: record.id }));
             }
             let reason = run.invalid_reason.unwrap_or_default();
             if self.context.stop.now() {
@@ -237,7 +243,7 @@ impl Lab<'_, '_> {
     fn launch(&mut self, cell: &Cell, slot: Slot) -> Run {
         let plan = self.plan;
         let subject = plan.subject(slot.arm);
-        let ask = plan.ask(cell.test);
+        let ask = plan.ask(cell.test, cell.reps);
         let launch = subject.bench(&ask, plan.run_limit);
         let event =
             Event::Launching { cell: &cell.id, subject: &subject.spec, phase: slot.phase, pair: slot.pair };

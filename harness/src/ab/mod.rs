@@ -102,7 +102,8 @@ pub(crate) fn compare(plan: &Plan, log: &mut Log, context: &mut Context<'_>) -> 
     plan.validate().map_err(AbError::Plan)?;
     let model =
         provenance::model(&plan.model).map_err(|source| AbError::Io { path: plan.model.clone(), source })?;
-    let mut cells: Vec<Cell> = plan.tests.iter().map(|test| Cell::new(&model.name, *test)).collect();
+    let mut cells: Vec<Cell> =
+        plan.tests.iter().map(|test| Cell::new(&model.name, *test, plan.reps)).collect();
     let mut lab = Lab { plan, model, log, context };
     lab.announce(&cells);
     warm_up(&mut lab, &mut cells)?;

@@ -24,8 +24,11 @@ pub struct Plan {
     pub floor_pairs: u32,
     /// Least margin, as a ratio; twice a cell's variation is used where that is more.
     pub margin: f64,
-    /// Timed repetitions a launch.
+    /// Timed repetitions a launch, at least.
     pub reps: u32,
+    /// Time that they take together, at least: a cell with short repetitions gets more of them, so that a launch's
+    /// median shrugs off what disturbs the machine for a moment.
+    pub min_timed: Duration,
     /// Threads a launch.
     pub threads: u32,
     /// Seed of the block starts.
@@ -53,6 +56,7 @@ impl Plan {
             floor_pairs: 6,
             margin: MIN_MARGIN,
             reps: 5,
+            min_timed: Duration::from_secs(1),
             threads,
             seed: 1,
             run_limit: Duration::from_secs(300),
@@ -79,8 +83,15 @@ impl Plan {
         if self.b.is_rival() && !self.a.is_rival() { ArmId::A } else { ArmId::B }
     }
 
-    pub(super) fn ask(&self, test: TestShape) -> Ask {
-        Ask { model: self.model.clone(), test, reps: self.reps, threads: self.threads }
+    pub(super) fn ask(&self, test: TestShape, reps: u32) -> Ask {
+        Ask { model: self.model.clone(), test, reps, threads: self.threads }
+    }
+
+    /// Repetitions that make up the least time, if each takes `sample_ns`.
+    pub(super) fn reps_for(&self, sample_ns: f64) -> u32 {
+        const MOST: f64 = 101.0;
+        let needed = (self.min_timed.as_nanos() as f64 / sample_ns.max(1.0)).ceil();
+        self.reps.max(needed.min(MOST) as u32)
     }
 
     /// The design as a session records it.
