@@ -58,8 +58,8 @@ pub struct SweepPlan {
     pub kernel: Option<String>,
     /// How spaces are searched.
     pub strategy: Strategy,
-    /// Time for all keys together, split by their shares; each key gets its default, its incumbent and a final in any
-    /// case, so a very small budget is overrun.
+    /// Time for all keys together, split by their shares. A key that is begun measures its default and incumbent, and
+    /// ends with a final of at least three, so a very small budget is overrun.
     pub budget: Option<Duration>,
     /// Seed of draws, orders and inputs.
     pub seed: u64,

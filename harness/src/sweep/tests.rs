@@ -248,6 +248,18 @@ fn a_budget_is_kept_and_the_default_is_measured_in_any_case() {
 }
 
 #[test]
+fn a_key_for_which_the_budget_was_too_short_gets_no_entry() {
+    let dir = data_dir();
+    let budget = Some(Duration::from_micros(100));
+    let plan = SweepPlan { budget, work: work(&[64, 32]), ..plan(dir.path(), 1) };
+    let report = fresh(&plan, &mut Sim::new(4, 0.02, 1, bowl));
+    let short = Outcome::Skipped { reason: "the budget is spent".to_owned() };
+    assert_eq!(report.keys.iter().map(|k| &k.outcome).collect::<Vec<_>>(), [&short, &short]);
+    assert_eq!((report.keys[0].tried, report.keys[0].untried, report.keys[1].tried), (1, 15, 0));
+    assert!(!table_path(dir.path(), "sim-device").exists());
+}
+
+#[test]
 fn what_cannot_be_measured_is_said_and_exit_5_when_nothing_can() {
     let dir = data_dir();
     let mixed = SweepPlan { work: work(&[13, 64]), ..plan(dir.path(), 1) };

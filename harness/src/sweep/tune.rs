@@ -54,6 +54,11 @@ impl Search<'_, '_, '_> {
             _ => return Ok(self.default_is_unusable()),
         }
         let field = self.search()?;
+        if self.report.tried == 1 && self.report.untried > 0 {
+            // Not even one other configuration was tried, so an entry would claim too much.
+            self.report.outcome = Outcome::Skipped { reason: "the budget is spent".to_owned() };
+            return Ok(None);
+        }
         let ruling = match &self.terrain.survey.incumbent {
             Some(incumbent) if !self.is_rejected(incumbent) => incumbent.clone(),
             _ => default.clone(),
