@@ -53,15 +53,15 @@ fn variant(dir: &Path, change: &Change) -> PathBuf {
         _ => {}
     }
     let kept = |name: &str| !matches!(change, Change::NoTensor(n) | Change::Tensor(n) if *n == name);
-    for tensor in gguf.tensors().iter().filter(|t| kept(t.name())) {
-        writer.tensor(tensor.name(), tensor.dims(), tensor.dtype()).unwrap();
+    for tensor in gguf.tensors().filter(|t| kept(t.name())) {
+        writer.tensor(tensor.name(), &tensor.dims(), tensor.dtype().unwrap()).unwrap();
     }
     if let Change::Tensor(name) = change {
         writer.tensor(name, &[2], DType::F32).unwrap();
     }
     let path = dir.join("changed.gguf");
     let mut body = writer.begin(std::fs::File::create(&path).unwrap()).unwrap();
-    for tensor in gguf.tensors().iter().filter(|t| kept(t.name())) {
+    for tensor in gguf.tensors().filter(|t| kept(t.name())) {
         let mut data = tensor.data().to_vec();
         if matches!(change, Change::Nan(name) if *name == tensor.name()) {
             data[..4].copy_from_slice(&f32::NAN.to_le_bytes());

@@ -1,7 +1,7 @@
 //! Bytes of a file, shared by everything that was found in it.
 
 use memmap2::Mmap;
-use std::{fmt, ops::Deref, ops::Range, sync::Arc};
+use std::{fmt, fs, io, ops::Deref, ops::Range, path::Path, sync::Arc};
 
 /// A run of a file's bytes that keeps the mapping (or buffer) behind it alive; cloning it is cheap.
 ///
@@ -19,9 +19,24 @@ enum Backing {
     Owned(Arc<[u8]>),
 }
 
+/// Why a file cannot be read.
+#[derive(Debug)]
+pub(crate) enum OpenError {
+    /// The system's reason.
+    Io(io::Error),
+    /// It is a directory, pipe or device.
+    NotAFile,
+}
+
 impl SharedBytes {
-    pub(crate) fn mapped(map: Mmap) -> Self {
-        SharedBytes { range: 0..map.len(), backing: Backing::Mapped(Arc::new(map)) }
+    /// Maps a file.
+    pub(crate) fn open(path: &Path) -> Result<Self, OpenError> {
+        // Asked before opening: opening a pipe would wait for a writer.
+        if !fs::metadata(path).map_err(OpenError::Io)?.is_file() {
+            return Err(OpenError::NotAFile);
+        }
+        let map = fs::File::open(path).and_then(|file| crate::mmap::map(&file)).map_err(OpenError::Io)?;
+        Ok(SharedBytes { range: 0..map.len(), backing: Backing::Mapped(Arc::new(map)) })
     }
 
     /// The part `range` of these bytes, or `None` when it is not inside them.
@@ -61,6 +76,12 @@ impl From<Vec<u8>> for SharedBytes {
 impl From<&[u8]> for SharedBytes {
     fn from(bytes: &[u8]) -> Self {
         SharedBytes { range: 0..bytes.len(), backing: Backing::Owned(bytes.into()) }
+    }
+}
+
+impl Default for SharedBytes {
+    fn default() -> Self {
+        SharedBytes::from(&[][..])
     }
 }
 

@@ -1,8 +1,11 @@
 //! Model files, safe on any input.
 //!
-//! [`Gguf::open`] maps a file and checks its whole header before anything is used; after that metadata and tensors are
-//! views of the mapping. [`GgufWriter`] writes such files, tensor by tensor. Every number that comes from a file goes
-//! through checked arithmetic, and memory used is a small multiple of the size of the header.
+//! [`Checkpoint::open`] reads what is at a path: [`Gguf`] files, whole or split, or a [`ModelFolder`] of [`Safetensors`]
+//! and JSON documents. Opening maps the files and checks their whole headers before anything is used; after that metadata
+//! and [`Tensor`]s are views of the mappings, alike for every format. [`GgufWriter`] writes GGUF files, tensor by tensor.
+//!
+//! Every number that comes from a file goes through checked arithmetic. What is allocated to read a file is never more
+//! than its size and some kilobytes, and the time is linear in it, but for a sort of the names.
 //!
 //! ```
 //! use memra_formats::{Gguf, GgufError, GgufWriter};
@@ -24,10 +27,25 @@
 //! ```
 
 mod bytes;
+mod checkpoint;
+mod dims;
 mod gguf;
+mod json;
 mod mmap;
+mod safetensors;
+mod storage;
+mod summary;
+mod table;
 
 pub use bytes::SharedBytes;
+pub use checkpoint::{Checkpoint, CheckpointError};
+pub use dims::Dims;
 pub use gguf::{
-    Array, FromValue, Gguf, GgufBody, GgufError, GgufWriter, Metadata, Tensor, ToValue, Value, ValueType,
+    Array, FromValue, Gguf, GgufBody, GgufError, GgufSplitBody, GgufWriter, Metadata, ToValue, Value,
+    ValueType, split_file_name,
 };
+pub use json::{Json, JsonError};
+pub use safetensors::{ModelFolder, Safetensors, SafetensorsError};
+pub use storage::{ScalarType, Storage};
+pub use summary::{Summary, TensorRow, TypeShare};
+pub use table::{Tensor, UnsupportedType};

@@ -20,7 +20,8 @@ pub(crate) fn evict(map: &Mmap, range: Range<usize>) {
     #[cfg(unix)]
     // SAFETY: a mapping made by [`map`] is read-only, so no page of it holds anything that its file does not.
     // It is advice: a system that declines it loses nothing.
-    let _ = unsafe { map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, range.start, range.len()) };
+    let _ =
+        unsafe { map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, range.start, range.len()) };
     #[cfg(not(unix))]
     let _ = (map, range);
 }

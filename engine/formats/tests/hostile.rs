@@ -1,6 +1,9 @@
 //! Files that are broken, by accident or on purpose: each gives a typed error, at once, and nothing panics.
 #![allow(clippy::unwrap_used, reason = "a test stops at what it does not expect")]
 
+mod common;
+
+use common::Random;
 use memra_formats::{Gguf, GgufError, GgufWriter};
 use memra_kernels::DType;
 
@@ -79,8 +82,9 @@ fn counts_beyond_the_file() {
     refused!(Raw::new(u64::MAX, 0), Truncated, "the tensor table");
     refused!(Raw::new(1 << 60, 0), Truncated, "the tensor table");
     refused!(Raw::new(0, u64::MAX), TooMany, "metadata keys");
-    refused!(Raw::new(0, 1 << 16), Truncated, "byte 24", "a metadata key");
-    refused!(Raw::new(1 << 20, 0).data(1 << 25), TooMany, "tensors");
+    refused!(Raw::new(0, 1 << 16), Truncated, "byte 24", "the metadata");
+    refused!(Raw::new(0, 2).key("kk", 4).u32(1).u64(100), Truncated, "byte 50", "a metadata key");
+    refused!(Raw::new((1 << 19) + 1, 0).data(1 << 24), TooMany, "tensors");
 }
 
 #[test]
@@ -151,7 +155,8 @@ fn tensor_shapes_and_types() {
     refused!(tensor(&[31], DType::Q4_1.gguf_id()), Row, "`blk.0.w`", "31", "32");
     refused!(tensor(&[32], 4), TensorType, "`blk.0.w`", "type 4 (unknown to this build)", "F32, F16");
     refused!(tensor(&[32], u32::MAX), TensorType, "4294967295");
-    refused!(tensor(&[32], 16), TensorType, "type 16 (IQ2_XXS)");
+    refused!(tensor(&[256], 19), TensorType, "type 19 (IQ1_S)");
+    refused!(tensor(&[256], 34), TensorType, "type 34 (TQ1_0)");
 }
 
 #[test]
@@ -170,6 +175,36 @@ fn tensor_places() {
     refused!(same.data(64), Overlap);
     let empty_inside = Raw::new(2, 0).tensor("a", &[16], 0, 0).tensor("none", &[0], 0, 32);
     assert!(Gguf::parse(empty_inside.data(64).0).is_ok());
+}
+
+#[test]
+fn tokenizer_arrays_of_the_wrong_type() {
+    let mut writer = GgufWriter::new();
+    writer.metadata("tokenizer.ggml.scores", &vec![1u8, 2]).unwrap();
+    writer.metadata("tokenizer.ggml.token_type", &vec![1f32]).unwrap();
+    writer.metadata("tokenizer.ggml.tokens", &vec![1i32]).unwrap();
+    writer.metadata("tokenizer.ggml.merges", "a b").unwrap();
+    writer.metadata("tokenizer.ggml.eos_token_id", &-1i32).unwrap();
+    writer.metadata("tokenizer.ggml.add_bos_token", &1u32).unwrap();
+    let raw = Raw(writer.begin(Vec::new()).unwrap().finish().unwrap());
+    let gguf = Gguf::parse(raw.0).unwrap();
+    let meta = gguf.metadata();
+    let refused = |result: Result<(), GgufError>, parts: [&str; 3]| {
+        let error = result.unwrap_err();
+        assert!(matches!(error, GgufError::WrongType { .. }), "{error:?}");
+        for part in parts {
+            assert!(error.to_string().contains(part), "`{part}` is not in: {error}");
+        }
+    };
+    let (scores, types) = ("tokenizer.ggml.scores", "tokenizer.ggml.token_type");
+    refused(meta.get::<Vec<f32>>(scores).map(drop), [scores, "floating-point", "array of u8: [1, 2]"]);
+    refused(meta.get::<Vec<i32>>(types).map(drop), [types, "an integer", "array of f32: [1]"]);
+    let (tokens, merges) = ("tokenizer.ggml.tokens", "tokenizer.ggml.merges");
+    refused(meta.get::<Vec<&str>>(tokens).map(drop), [tokens, "UTF-8 string", "array of i32: [1]"]);
+    refused(meta.get::<Vec<&str>>(merges).map(drop), [merges, "an array", "string \"a b\""]);
+    let (eos, bos) = ("tokenizer.ggml.eos_token_id", "tokenizer.ggml.add_bos_token");
+    refused(meta.find::<u32>(eos).map(drop), [eos, "an integer from 0", "i32 -1"]);
+    refused(meta.find::<bool>(bos).map(drop), [bos, "a bool", "u32 1"]);
 }
 
 #[test]
@@ -205,8 +240,9 @@ fn use_all(gguf: &Gguf) -> usize {
     let _ = meta.get::<Vec<&str>>("tokenizer.ggml.tokens");
     let _ = meta.get::<Vec<f32>>("tokenizer.ggml.scores");
     let _ = meta.get::<u32>("llama.block_count");
-    let bytes = |tensor: &memra_formats::Tensor| tensor.data().iter().map(|&b| usize::from(b)).sum::<usize>();
-    shown + gguf.tensors().iter().map(|t| bytes(t) + t.n_values().min(1)).sum::<usize>()
+    let bytes =
+        |tensor: &memra_formats::Tensor<'_>| tensor.data().iter().map(|&b| usize::from(b)).sum::<usize>();
+    shown + gguf.tensors().map(|t| bytes(&t) + t.n_values().min(1)).sum::<usize>()
 }
 
 #[test]
@@ -223,36 +259,13 @@ fn truncation_at_every_byte() {
     }
 }
 
-/// Numbers that differ from run to run only if the code does (splitmix64).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((z ^ (z >> 31)) % bound as u64) as usize
-    }
-}
-
 #[test]
 fn random_damage() {
     let whole = small_file();
     let mut random = Random(1);
     let (mut accepted, mut refused) = (0, 0);
     for _ in 0..50_000 {
-        let mut bytes = whole.clone();
-        for _ in 0..=random.below(4) {
-            let at = random.below(bytes.len());
-            match random.below(4) {
-                0 => bytes[at] ^= 1 << random.below(8),
-                1 => bytes[at] = random.below(256) as u8,
-                2 => bytes[at] = 0xFF,
-                // A whole length or offset becomes huge.
-                _ => bytes[at..].iter_mut().take(8).for_each(|byte| *byte = 0xFF),
-            }
-        }
+        let bytes = random.damage(&whole);
         match Gguf::parse(bytes) {
             Ok(gguf) => accepted += usize::from(use_all(&gguf) > 0),
             Err(error) => refused += usize::from(!error.to_string().is_empty()),

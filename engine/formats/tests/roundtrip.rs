@@ -99,9 +99,12 @@ fn tensors_round_trip_at_any_alignment_and_piece_size() {
             let gguf = Gguf::parse(bytes).unwrap();
             assert_eq!((gguf.alignment(), gguf.tensors().len()), (alignment, 4));
             let w = gguf.tensor("w").unwrap();
-            assert_eq!((w.name(), w.dims(), w.dtype(), w.n_values()), ("w", &[64, 3][..], DType::Q4_1, 192));
+            assert_eq!(
+                (w.name(), &*w.dims(), w.dtype().unwrap(), w.n_values()),
+                ("w", &[64, 3][..], DType::Q4_1, 192)
+            );
             assert_eq!(w.data(), [1; 120]);
-            assert_eq!(gguf.tensor("none").unwrap().data(), []);
+            assert!(gguf.tensor("none").unwrap().data().is_empty());
             assert_eq!(gguf.tensor("scalar").unwrap().data(), [2; 4]);
             let v = gguf.find_tensor("v").unwrap().shared_data();
             drop(gguf);
@@ -116,12 +119,12 @@ fn a_mapped_file_outlives_its_handle() {
     let path = dir.path().join("sample.gguf");
     std::fs::write(&path, sample(64, 1000)).unwrap();
     let gguf = Gguf::open(&path).unwrap();
-    assert_eq!(gguf.file_size() as u64, std::fs::metadata(&path).unwrap().len());
-    let tensor = gguf.tensor("w").unwrap().clone();
+    assert_eq!(gguf.file_bytes(), std::fs::metadata(&path).unwrap().len());
+    let data = gguf.tensor("w").unwrap().shared_data();
     drop(gguf);
     std::fs::remove_file(&path).unwrap();
-    assert_eq!(tensor.data(), [1; 120]);
-    assert_eq!(tensor.data().as_ptr() as usize % 64, 0);
+    assert_eq!(*data, [1; 120]);
+    assert_eq!(data.as_ptr() as usize % 64, 0);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::{Architecture, ModelConfig};
 use crate::Error;
 use crate::program::{Bucket, Builder, Program, WeightSpec};
-use memra_formats::{Gguf, Tensor};
+use memra_formats::{Gguf, Tensor, UnsupportedType};
 use memra_kernels::{DType, NumericClass, NumericPath};
 use memra_text::{BpeSpec, Tokenizer};
 use std::collections::{HashMap, HashSet};
@@ -35,7 +35,7 @@ impl ModelFile {
             key: "general.architecture".into(),
             problem: format!("`{name}` is not supported; supported: {}", Architecture::names()),
         })?;
-        let tensors = gguf.tensors().iter().map(|t| Ok((t.name().to_owned(), spec(t)?)));
+        let tensors = gguf.tensors().map(|t| Ok((t.name().to_owned(), spec(&t)?)));
         let tensors = tensors.collect::<Result<HashMap<_, _>, Error>>()?;
         let n_vocab = tensors.get("token_embd.weight").map_or(0, |t| t.n);
         let config = ModelConfig::read(path, &gguf, architecture, n_vocab)?;
@@ -148,8 +148,12 @@ impl ModelFile {
 }
 
 /// A tensor as rows of values: GGUF's first dimension is the row length, a vector is one row.
-fn spec(tensor: &Tensor) -> Result<WeightSpec, Error> {
-    let (name, dtype) = (tensor.name().to_owned(), tensor.dtype());
+fn spec(tensor: &Tensor<'_>) -> Result<WeightSpec, Error> {
+    let name = tensor.name().to_owned();
+    let dtype = tensor.dtype().map_err(|UnsupportedType { tensor: name, storage }| {
+        let problem = format!("is stored as {storage}, which this build does not compute with");
+        Error::Tensor { name, problem }
+    })?;
     match *tensor.dims() {
         [k] => Ok(WeightSpec { name, dtype, n: 1, k }),
         [k, n] => Ok(WeightSpec { name, dtype, n, k }),

@@ -9,6 +9,7 @@ const MAX_NESTING: usize = 4;
 const MAX_NAME: usize = 65_535;
 
 /// A position in a run of bytes.
+#[derive(Clone)]
 pub(super) struct Cursor<'a> {
     bytes: &'a [u8],
     pos: usize,

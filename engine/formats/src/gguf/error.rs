@@ -202,6 +202,44 @@ pub enum GgufError {
         /// The other.
         second: String,
     },
+    /// One part of a split model, without the others.
+    #[error(
+        "the file is part {part} of {count}; keep all parts in one folder under names that end in -{part:05}-of-{count:05}.gguf, and open any of them"
+    )]
+    OnePart {
+        /// Which part, from 1.
+        part: u32,
+        /// Number of parts.
+        count: u16,
+    },
+    /// A part of a split model that cannot be opened.
+    #[error("part {part} of {count} is missing: {source}")]
+    MissingPart {
+        /// Which part, from 1.
+        part: usize,
+        /// Number of parts.
+        count: usize,
+        /// Its path, and the system's reason.
+        source: Box<GgufError>,
+    },
+    /// What is wrong with one part of a split model.
+    #[error("{path}: {source}")]
+    Part {
+        /// The part's file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: Box<GgufError>,
+    },
+    /// Files that are not the parts of one model.
+    #[error("`{key}` is {found} but must be {expected}; the parts are mixed up, or of different models")]
+    SplitMismatch {
+        /// The key.
+        key: &'static str,
+        /// What a file says.
+        found: u64,
+        /// What the files are.
+        expected: u64,
+    },
     /// Tensor data handed to the writer does not fit what was declared.
     #[error("tensor data: {problem}")]
     Data {

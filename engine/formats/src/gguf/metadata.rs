@@ -2,7 +2,11 @@
 
 use super::{FromValue, GgufError, Value, ValueType, cursor::Cursor};
 use crate::SharedBytes;
-use std::ops::Range;
+
+/// Most metadata keys read; real files have dozens.
+const MAX_KEYS: u64 = 1 << 16;
+/// Fewest bytes of a pair: key length, type, value.
+const MIN_PAIR: u64 = 8 + 4 + 1;
 
 /// The key-value pairs of a GGUF file, in file order; values are decoded when asked for.
 #[derive(Clone, Debug)]
@@ -13,11 +17,13 @@ pub struct Metadata {
     by_key: Vec<u32>,
 }
 
+/// Where a pair is. It is smaller than the smallest pair, so that metadata of nothing but tiny values cost no more
+/// memory than they have bytes.
 #[derive(Clone, Debug)]
 struct Entry {
-    key: Range<usize>,
+    key_at: u32,
+    key_len: u16,
     value_type: ValueType,
-    value_at: usize,
 }
 
 impl Metadata {
@@ -25,33 +31,53 @@ impl Metadata {
     pub(super) fn read(
         bytes: &SharedBytes,
         cursor: &mut Cursor<'_>,
-        count: u32,
+        count: u64,
     ) -> Result<Metadata, GgufError> {
-        let mut entries = Vec::new();
+        let (offset, left) = (cursor.pos(), cursor.left());
+        let need = u128::from(count) * u128::from(MIN_PAIR);
+        if count > MAX_KEYS {
+            return Err(GgufError::TooMany { what: "metadata keys", count, limit: MAX_KEYS });
+        }
+        if need > left as u128 {
+            return Err(GgufError::Truncated { what: "the metadata", offset, need, left });
+        }
+        let mut entries = Vec::with_capacity(count as usize);
         for _ in 0..count {
             let key = cursor.name("a metadata key")?;
-            let range = cursor.pos() - key.len()..cursor.pos();
+            let key_at = cursor.pos() - key.len();
+            let too_far = |_| GgufError::TooMany {
+                what: "bytes of metadata",
+                count: key_at as u64,
+                limit: u32::MAX.into(),
+            };
+            let key_at = u32::try_from(key_at).map_err(too_far)?;
             let value_type = cursor.value_type(key)?;
-            entries.push(Entry { key: range, value_type, value_at: cursor.pos() });
             cursor.value(key, value_type)?;
+            entries.push(Entry { key_at, key_len: key.len() as u16, value_type });
         }
-        let mut by_key: Vec<u32> = (0..count).collect();
-        by_key.sort_unstable_by_key(|&i| &bytes[entries[i as usize].key.clone()]);
-        let metadata = Metadata { bytes: bytes.clone(), entries, by_key };
-        let key = |i: u32| metadata.key(&metadata.entries[i as usize]);
-        match metadata.by_key.windows(2).find(|w| key(w[0]) == key(w[1])) {
-            Some(pair) => Err(GgufError::DuplicateKey { key: key(pair[0]).to_owned() }),
+        let mut by_key: Vec<u32> = (0..).take(entries.len()).collect();
+        let mut metadata = Metadata { bytes: bytes.clone(), entries, by_key: Vec::new() };
+        by_key.sort_unstable_by_key(|&i| metadata.key(i));
+        metadata.by_key = by_key;
+        match metadata.by_key.windows(2).find(|w| metadata.key(w[0]) == metadata.key(w[1])) {
+            Some(pair) => Err(GgufError::DuplicateKey { key: metadata.key(pair[0]).to_owned() }),
             None => Ok(metadata),
         }
     }
 
-    fn key(&self, entry: &Entry) -> &str {
-        // Checked when it was read; a file changed under the mapping gives a key that nothing asks for.
-        std::str::from_utf8(&self.bytes[entry.key.clone()]).unwrap_or_default()
+    /// The key of an entry. It was checked when it was read; a file changed under the mapping gives a key that nothing
+    /// asks for.
+    fn key(&self, entry: u32) -> &str {
+        let Entry { key_at, key_len, .. } = self.entries[entry as usize];
+        let start = key_at as usize;
+        std::str::from_utf8(&self.bytes[start..start + usize::from(key_len)]).unwrap_or_default()
     }
 
-    fn value(&self, entry: &Entry) -> Option<Value<'_>> {
-        Cursor::new(&self.bytes, entry.value_at).value("", entry.value_type).ok()
+    fn value(&self, entry: u32) -> Option<Value<'_>> {
+        let Entry { key_at, key_len, value_type } = self.entries[entry as usize];
+        // Between a key and its value stands the type.
+        let value_at = key_at as usize + usize::from(key_len) + 4;
+        Cursor::new(&self.bytes, value_at).value("", value_type).ok()
     }
 
     /// Number of pairs.
@@ -66,13 +92,13 @@ impl Metadata {
 
     /// Keys and values in file order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, Value<'_>)> {
-        self.entries.iter().filter_map(|entry| Some((self.key(entry), self.value(entry)?)))
+        (0..).take(self.len()).filter_map(|entry| Some((self.key(entry), self.value(entry)?)))
     }
 
     /// The value of `key` as it stands, if the file has the key.
     pub fn value_of(&self, key: &str) -> Option<Value<'_>> {
-        let at = self.by_key.binary_search_by(|&i| self.key(&self.entries[i as usize]).cmp(key)).ok()?;
-        self.value(&self.entries[self.by_key[at] as usize])
+        let at = self.by_key.binary_search_by(|&entry| self.key(entry).cmp(key)).ok()?;
+        self.value(self.by_key[at])
     }
 
     /// The value of `key`, or `None` when the file does not have it: `meta.find::<bool>("tokenizer.ggml.add_bos_token")?`.

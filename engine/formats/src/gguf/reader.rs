@@ -1,14 +1,12 @@
-//! Reading and checking a whole GGUF header.
+//! Reading and checking whole headers.
 
-use super::{GgufError, Metadata, Tensor, cursor::Cursor, tensor};
-use crate::{SharedBytes, mmap};
-use memra_kernels::DType;
-use std::{fs, path::Path};
+use super::{GgufError, Metadata, cursor::Cursor, split, tensor::Entries};
+use crate::table::{MAX_NAME_BYTES, Table, Tally};
+use crate::{SharedBytes, Tensor, bytes::OpenError};
+use std::path::{Path, PathBuf};
 
-/// Most metadata keys read; real files have dozens.
-const MAX_KEYS: u64 = 1 << 16;
-/// Most tensors read; the largest mixtures of experts, stored unfused, have some 100,000.
-const MAX_TENSORS: u64 = 1 << 17;
+/// Most tensors read; a mixture of experts of 10^12 parameters, stored unfused, has some 200,000.
+const MAX_TENSORS: u64 = 1 << 19;
 /// Fewest bytes of a tensor's entry: name length, number of dimensions, type, offset.
 const MIN_TENSOR_INFO: u64 = 8 + 4 + 4 + 8;
 /// Largest alignment read and written.
@@ -18,65 +16,86 @@ pub(super) const DEFAULT_ALIGNMENT: u32 = 32;
 /// The key that says.
 pub(super) const ALIGNMENT_KEY: &str = "general.alignment";
 
-/// A GGUF file, checked as a whole: every tensor that it lists is inside it, of a known type, and shares no byte with
-/// another.
+/// A model in GGUF files, checked as a whole: every tensor that is listed is inside its file, of a known type, and shares
+/// no byte with another.
+///
+/// A model split over files `…-00001-of-00003.gguf` is one `Gguf`: its metadata are those of the first part, its tensors
+/// those of all.
 #[derive(Clone, Debug)]
 pub struct Gguf {
     version: u32,
     alignment: u32,
-    size: usize,
+    file_bytes: u64,
+    paths: Vec<PathBuf>,
     metadata: Metadata,
-    tensors: Vec<Tensor>,
-    /// Indices of `tensors`, ordered by name.
-    by_name: Vec<u32>,
-}
-
-/// A tensor's entry in the header.
-struct TensorInfo {
-    name: String,
-    dims: Vec<usize>,
-    dtype: DType,
-    offset: u64,
-    bytes: usize,
+    table: Table,
 }
 
 impl Gguf {
-    /// Maps the file at `path` and checks it. The file must not be changed in place while it is open.
+    /// Maps the file at `path` and checks it. The file must not be changed in place while it is open. When it is a part
+    /// of a split model, whichever, the other parts are opened too: they lie beside it and are named alike.
     ///
     /// # Errors
-    /// A file that cannot be opened, or that is no valid GGUF file; see [`GgufError`].
+    /// A file that cannot be opened or is no valid GGUF file, a part that is missing or belongs to another model; see
+    /// [`GgufError`].
     pub fn open(path: impl AsRef<Path>) -> Result<Gguf, GgufError> {
         let path = path.as_ref();
-        let fail = |source| GgufError::Open { path: path.to_owned(), source };
-        // Asked before opening: opening a pipe would wait for a writer.
-        if !fs::metadata(path).map_err(fail)?.is_file() {
-            return Err(GgufError::NotAFile { path: path.to_owned() });
+        let bytes = map(path)?;
+        match split::parts_of(path, &bytes)? {
+            None => Gguf::join(&[bytes], vec![path.to_owned()]),
+            Some(paths) => {
+                let files = split::open_parts(&paths)?;
+                Gguf::join(&files, paths)
+            }
         }
-        let map = fs::File::open(path).and_then(|file| mmap::map(&file)).map_err(fail)?;
-        Gguf::parse(SharedBytes::mapped(map))
     }
 
     /// Checks a file that is already in memory.
     ///
     /// # Errors
-    /// Bytes that are no valid GGUF file; see [`GgufError`].
+    /// Bytes that are no valid GGUF file, or one part of several; see [`GgufError`].
     pub fn parse(bytes: impl Into<SharedBytes>) -> Result<Gguf, GgufError> {
-        let bytes = bytes.into();
-        let mut cursor = Cursor::new(&bytes, 0);
-        let (version, n_tensors, n_keys) = read_head(&bytes, &mut cursor)?;
-        let metadata = Metadata::read(&bytes, &mut cursor, n_keys)?;
-        let alignment = read_alignment(&metadata)?;
-        let mut infos = Vec::new();
-        for _ in 0..n_tensors {
-            infos.push(read_tensor_info(&mut cursor, alignment)?);
+        Gguf::parse_parts(&[bytes.into()])
+    }
+
+    /// Checks the parts of a split model, in order and already in memory.
+    ///
+    /// # Errors
+    /// Bytes that are no valid GGUF files, or parts that do not belong together or are not all; see [`GgufError`].
+    pub fn parse_parts(parts: &[SharedBytes]) -> Result<Gguf, GgufError> {
+        Gguf::join(parts, Vec::new())
+    }
+
+    /// Reads the parts as one model. `paths` name them in errors.
+    fn join(files: &[SharedBytes], paths: Vec<PathBuf>) -> Result<Gguf, GgufError> {
+        let in_part = |part: usize| {
+            let path = paths.get(part).filter(|_| files.len() > 1).cloned();
+            move |error| match path {
+                Some(path) => GgufError::Part { path, source: Box::new(error) },
+                None => error,
+            }
+        };
+        let mut heads = Vec::with_capacity(files.len());
+        let mut tally = Tally::default();
+        for (part, bytes) in files.iter().enumerate() {
+            let head = Head::read(bytes).map_err(in_part(part))?;
+            split::check(&head.metadata, part, files.len()).map_err(in_part(part))?;
+            tally.join(&head.entries.tally);
+            heads.push(head);
         }
-        let data_at = cursor.pos().checked_next_multiple_of(alignment as usize);
-        let data = data_at.and_then(|at| bytes.slice(at..bytes.len()));
-        let data = data.unwrap_or_else(|| SharedBytes::from(&[][..]));
-        check_overlap(&infos)?;
-        let tensors = infos.into_iter().map(|info| place(info, &data)).collect::<Result<Vec<_>, _>>()?;
-        let by_name = index_names(&tensors)?;
-        Ok(Gguf { version, alignment, size: bytes.len(), metadata, tensors, by_name })
+        split::check_tensors(heads.first().map(|head| &head.metadata), files.len(), tally.rows() as u64)?;
+        let mut table = table_for(&tally)?;
+        let mut first = None;
+        for (part, head) in heads.into_iter().enumerate() {
+            let Head { version, alignment, metadata, entries } = head;
+            entries.put(&mut table).map_err(in_part(part))?;
+            first.get_or_insert((version, alignment, metadata));
+        }
+        table.index().map_err(|name| GgufError::DuplicateTensor { tensor: name.to_owned() })?;
+        // No part at all is like an empty file.
+        let Some((version, alignment, metadata)) = first else { return Err(magic_error(&[])) };
+        let file_bytes = files.iter().map(|bytes| bytes.len() as u64).sum();
+        Ok(Gguf { version, alignment, file_bytes, paths, metadata, table })
     }
 
     /// Format version, 2 or 3.
@@ -84,14 +103,19 @@ impl Gguf {
         self.version
     }
 
-    /// Alignment of tensor data in the file, in bytes.
+    /// Alignment of tensor data in the file, or in its first part, in bytes.
     pub fn alignment(&self) -> u32 {
         self.alignment
     }
 
-    /// Size of the file in bytes.
-    pub fn file_size(&self) -> usize {
-        self.size
+    /// Size of the file, or of all parts, in bytes.
+    pub fn file_bytes(&self) -> u64 {
+        self.file_bytes
+    }
+
+    /// The files, part after part; none when it was parsed from memory.
+    pub fn paths(&self) -> &[PathBuf] {
+        &self.paths
     }
 
     /// The metadata.
@@ -99,31 +123,76 @@ impl Gguf {
         &self.metadata
     }
 
-    /// The tensors, in file order.
-    pub fn tensors(&self) -> &[Tensor] {
-        &self.tensors
+    /// The tensors, in file order, part after part.
+    pub fn tensors(&self) -> impl ExactSizeIterator<Item = Tensor<'_>> + Clone {
+        self.table.iter()
     }
 
-    /// The tensor of this name, if the file has it.
-    pub fn find_tensor(&self, name: &str) -> Option<&Tensor> {
-        let at = self.by_name.binary_search_by(|&i| self.tensors[i as usize].name.as_str().cmp(name)).ok()?;
-        self.tensors.get(self.by_name[at] as usize)
+    /// The tensor of this name, if there is one.
+    pub fn find_tensor(&self, name: &str) -> Option<Tensor<'_>> {
+        self.table.find(name)
     }
 
     /// The tensor of this name.
     ///
     /// # Errors
     /// [`GgufError::MissingTensor`].
-    pub fn tensor(&self, name: &str) -> Result<&Tensor, GgufError> {
+    pub fn tensor(&self, name: &str) -> Result<Tensor<'_>, GgufError> {
         self.find_tensor(name).ok_or_else(|| GgufError::MissingTensor { tensor: name.to_owned() })
     }
 }
 
-/// Magic, version, and the numbers of tensors and keys.
-fn read_head(bytes: &[u8], cursor: &mut Cursor<'_>) -> Result<(u32, u32, u32), GgufError> {
+/// Maps a file.
+pub(super) fn map(path: &Path) -> Result<SharedBytes, GgufError> {
+    let path = path.to_owned();
+    SharedBytes::open(&path).map_err(|error| match error {
+        OpenError::Io(source) => GgufError::Open { path, source },
+        OpenError::NotAFile => GgufError::NotAFile { path },
+    })
+}
+
+fn table_for(tally: &Tally) -> Result<Table, GgufError> {
+    check_count(tally.rows() as u64)?;
+    let limit = MAX_NAME_BYTES as u64;
+    Table::with_room(tally).ok_or(GgufError::TooMany {
+        what: "bytes of tensor names",
+        count: limit + 1,
+        limit,
+    })
+}
+
+fn check_count(count: u64) -> Result<(), GgufError> {
+    let limit = MAX_TENSORS;
+    if count > limit { Err(GgufError::TooMany { what: "tensors", count, limit }) } else { Ok(()) }
+}
+
+/// The header of one file.
+pub(super) struct Head<'a> {
+    version: u32,
+    alignment: u32,
+    pub(super) metadata: Metadata,
+    entries: Entries<'a>,
+}
+
+impl<'a> Head<'a> {
+    pub(super) fn read(bytes: &'a SharedBytes) -> Result<Head<'a>, GgufError> {
+        let mut cursor = Cursor::new(bytes, 0);
+        let (version, n_tensors, n_keys) = read_counts(bytes, &mut cursor)?;
+        let metadata = Metadata::read(bytes, &mut cursor, n_keys)?;
+        let alignment = read_alignment(&metadata)?;
+        let entries = Entries::check(bytes, cursor, n_tensors, alignment)?;
+        Ok(Head { version, alignment, metadata, entries })
+    }
+}
+
+fn magic_error(bytes: &[u8]) -> GgufError {
+    GgufError::Magic { found: bytes[..bytes.len().min(4)].escape_ascii().to_string() }
+}
+
+/// Version, and the numbers of tensors and keys.
+fn read_counts(bytes: &[u8], cursor: &mut Cursor<'_>) -> Result<(u32, u64, u64), GgufError> {
     if !bytes.starts_with(b"GGUF") {
-        let found = bytes[..bytes.len().min(4)].escape_ascii().to_string();
-        return Err(GgufError::Magic { found });
+        return Err(magic_error(bytes));
     }
     cursor.u32("the magic")?;
     let version = cursor.u32("the version")?;
@@ -139,17 +208,13 @@ fn read_head(bytes: &[u8], cursor: &mut Cursor<'_>) -> Result<(u32, u32, u32), G
     }
     let n_tensors = cursor.u64("the tensor count")?;
     let n_keys = cursor.u64("the key count")?;
-    let offset = cursor.pos();
-    let left = cursor.left();
+    let (offset, left) = (cursor.pos(), cursor.left());
     let need = u128::from(n_tensors) * u128::from(MIN_TENSOR_INFO);
     if need > left as u128 {
         return Err(GgufError::Truncated { what: "the tensor table", offset, need, left });
     }
-    let bounded = |what, count, limit| match u32::try_from(count) {
-        Ok(small) if count <= limit => Ok(small),
-        _ => Err(GgufError::TooMany { what, count, limit }),
-    };
-    Ok((version, bounded("tensors", n_tensors, MAX_TENSORS)?, bounded("metadata keys", n_keys, MAX_KEYS)?))
+    check_count(n_tensors)?;
+    Ok((version, n_tensors, n_keys))
 }
 
 fn read_alignment(metadata: &Metadata) -> Result<u32, GgufError> {
@@ -160,93 +225,5 @@ fn read_alignment(metadata: &Metadata) -> Result<u32, GgufError> {
             let found = format!("{} {other}", other.value_type());
             Err(GgufError::Alignment { found, limit: MAX_ALIGNMENT })
         }
-    }
-}
-
-fn read_tensor_info(cursor: &mut Cursor<'_>, alignment: u32) -> Result<TensorInfo, GgufError> {
-    let name = cursor.name("a tensor name")?.to_owned();
-    let n_dims = cursor.u32("a tensor's number of dimensions")?;
-    if n_dims as usize > tensor::MAX_DIMS {
-        return Err(GgufError::Dimensions { tensor: name, n_dims: n_dims.into() });
-    }
-    let mut dims = Vec::with_capacity(n_dims as usize);
-    for _ in 0..n_dims {
-        // A dimension beyond the address space fails in `byte_size`, as its largest value does.
-        dims.push(usize::try_from(cursor.u64("a tensor's dimensions")?).unwrap_or(usize::MAX));
-    }
-    let id = cursor.u32("a tensor's type")?;
-    let Some(dtype) = DType::from_gguf_id(id) else {
-        let supported = DType::all().map(|t| t.to_string()).collect::<Vec<_>>().join(", ");
-        return Err(GgufError::TensorType { tensor: name, id, name: ggml_type_name(id), supported });
-    };
-    let offset = cursor.u64("a tensor's offset")?;
-    if !offset.is_multiple_of(alignment.into()) {
-        return Err(GgufError::Misaligned { tensor: name, offset, alignment });
-    }
-    let bytes = tensor::byte_size(&name, &dims, dtype)?;
-    Ok(TensorInfo { name, dims, dtype, offset, bytes })
-}
-
-fn place(info: TensorInfo, data: &SharedBytes) -> Result<Tensor, GgufError> {
-    let TensorInfo { name, dims, dtype, offset, bytes } = info;
-    let start = usize::try_from(offset).ok();
-    let range = start.and_then(|start| Some(start..start.checked_add(bytes)?));
-    match range.and_then(|range| data.slice(range)) {
-        Some(data) => Ok(Tensor { name, dims, dtype, data }),
-        None => Err(GgufError::OutsideFile { tensor: name, offset, bytes, available: data.len() }),
-    }
-}
-
-fn check_overlap(infos: &[TensorInfo]) -> Result<(), GgufError> {
-    let mut order: Vec<&TensorInfo> = infos.iter().filter(|info| info.bytes > 0).collect();
-    order.sort_unstable_by_key(|info| info.offset);
-    for pair in order.windows(2) {
-        if pair[1].offset - pair[0].offset < pair[0].bytes as u64 {
-            return Err(GgufError::Overlap { first: pair[0].name.clone(), second: pair[1].name.clone() });
-        }
-    }
-    Ok(())
-}
-
-fn index_names(tensors: &[Tensor]) -> Result<Vec<u32>, GgufError> {
-    let name = |i: u32| tensors[i as usize].name.as_str();
-    let mut by_name: Vec<u32> = (0..).take(tensors.len()).collect();
-    by_name.sort_unstable_by_key(|&i| name(i));
-    match by_name.windows(2).find(|w| name(w[0]) == name(w[1])) {
-        Some(pair) => Err(GgufError::DuplicateTensor { tensor: name(pair[0]).to_owned() }),
-        None => Ok(by_name),
-    }
-}
-
-/// Names of storage types that ggml defines and memra does not read.
-fn ggml_type_name(id: u32) -> &'static str {
-    match id {
-        2 => "Q4_0",
-        6 => "Q5_0",
-        7 => "Q5_1",
-        9 => "Q8_1",
-        10 => "Q2_K",
-        11 => "Q3_K",
-        13 => "Q5_K",
-        15 => "Q8_K",
-        16 => "IQ2_XXS",
-        17 => "IQ2_XS",
-        18 => "IQ3_XXS",
-        19 => "IQ1_S",
-        20 => "IQ4_NL",
-        21 => "IQ3_S",
-        22 => "IQ2_S",
-        23 => "IQ4_XS",
-        24 => "I8",
-        25 => "I16",
-        26 => "I32",
-        27 => "I64",
-        28 => "F64",
-        29 => "IQ1_M",
-        34 => "TQ1_0",
-        35 => "TQ2_0",
-        39 => "MXFP4",
-        40 => "NVFP4",
-        _ => "unknown to this build",
     }
 }

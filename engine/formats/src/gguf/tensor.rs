@@ -1,67 +1,160 @@
-//! Tensors of a file.
+//! The entries of a GGUF file's tensor table.
 
-use super::GgufError;
-use crate::SharedBytes;
+use super::{GgufError, cursor::Cursor};
+use crate::table::{Place, Table, Tally};
+use crate::{Dims, SharedBytes, Storage, storage::SizeError};
 use memra_kernels::DType;
 
 /// Most dimensions a tensor has.
-pub(super) const MAX_DIMS: usize = 4;
+const MAX_DIMS: usize = 4;
 
-/// A tensor: name, shape, storage type and data. Cloning shares the data.
-#[derive(Clone, Debug)]
-pub struct Tensor {
-    pub(super) name: String,
-    pub(super) dims: Vec<usize>,
+/// A tensor's entry in the header.
+pub(super) struct Entry<'a> {
+    pub(super) name: &'a str,
+    pub(super) dims: Dims,
     pub(super) dtype: DType,
+    /// From the beginning of the data section.
+    offset: u64,
+    bytes: usize,
+}
+
+impl<'a> Entry<'a> {
+    /// Reads an entry and checks all of it but its place in the file.
+    pub(super) fn read(cursor: &mut Cursor<'a>, alignment: u32) -> Result<Entry<'a>, GgufError> {
+        let name = cursor.name("a tensor name")?;
+        let tensor = || name.to_owned();
+        let n_dims = cursor.u32("a tensor's number of dimensions")?;
+        if n_dims as usize > MAX_DIMS {
+            return Err(GgufError::Dimensions { tensor: tensor(), n_dims: n_dims.into() });
+        }
+        let mut sizes = [0; MAX_DIMS];
+        let sizes = &mut sizes[..n_dims as usize];
+        for size in sizes.iter_mut() {
+            // A dimension beyond the address space fails in `byte_len`, as its largest value does.
+            *size = usize::try_from(cursor.u64("a tensor's dimensions")?).unwrap_or(usize::MAX);
+        }
+        let dims = Dims::new(sizes).unwrap_or_default();
+        let id = cursor.u32("a tensor's type")?;
+        let Some(dtype) = DType::from_gguf_id(id) else {
+            let supported = DType::all().map(|t| t.to_string()).collect::<Vec<_>>().join(", ");
+            return Err(GgufError::TensorType { tensor: tensor(), id, name: ggml_type_name(id), supported });
+        };
+        let offset = cursor.u64("a tensor's offset")?;
+        if !offset.is_multiple_of(alignment.into()) {
+            return Err(GgufError::Misaligned { tensor: tensor(), offset, alignment });
+        }
+        let bytes = byte_len(name, &dims, dtype)?;
+        Ok(Entry { name, dims, dtype, offset, bytes })
+    }
+
+    /// Checks that the tensor lies in a data section of `available` bytes.
+    fn check_place(&self, available: usize) -> Result<(), GgufError> {
+        let end = self.offset.checked_add(self.bytes as u64);
+        if end.is_some_and(|end| end <= available as u64) {
+            return Ok(());
+        }
+        let Entry { name, offset, bytes, .. } = *self;
+        Err(GgufError::OutsideFile { tensor: name.to_owned(), offset, bytes, available })
+    }
+}
+
+/// The tensor table of one file, read once: what it needs is known, and nothing is allocated yet.
+pub(super) struct Entries<'a> {
+    /// At the first entry.
+    cursor: Cursor<'a>,
+    count: u64,
+    alignment: u32,
     pub(super) data: SharedBytes,
+    pub(super) tally: Tally,
 }
 
-impl Tensor {
-    /// Name, such as `blk.0.attn_q.weight`.
-    pub fn name(&self) -> &str {
-        &self.name
+impl<'a> Entries<'a> {
+    /// Walks `count` entries at the cursor, which must stand in `bytes`, and checks all but their places.
+    pub(super) fn check(
+        bytes: &SharedBytes,
+        cursor: Cursor<'a>,
+        count: u64,
+        alignment: u32,
+    ) -> Result<Entries<'a>, GgufError> {
+        let mut walk = cursor.clone();
+        let mut tally = Tally::default();
+        for _ in 0..count {
+            let entry = Entry::read(&mut walk, alignment)?;
+            tally.add(entry.name, &entry.dims);
+        }
+        let data_at = walk.pos().checked_next_multiple_of(alignment as usize);
+        let data = data_at.and_then(|at| bytes.slice(at..bytes.len())).unwrap_or_default();
+        Ok(Entries { cursor, count, alignment, data, tally })
     }
 
-    /// Dimensions, fastest first: a weight matrix is `[in features (k), out features (n)]`. Empty for a scalar.
-    pub fn dims(&self) -> &[usize] {
-        &self.dims
-    }
-
-    /// Storage type.
-    pub fn dtype(&self) -> DType {
-        self.dtype
-    }
-
-    /// Number of values: the product of the dimensions.
-    pub fn n_values(&self) -> usize {
-        self.dims.iter().product()
-    }
-
-    /// The stored blocks, row after row.
-    pub fn data(&self) -> &[u8] {
-        &self.data
-    }
-
-    /// The same bytes as a handle that keeps the file's mapping alive.
-    pub fn shared_data(&self) -> SharedBytes {
-        self.data.clone()
+    /// Adds the tensors to the table, as its next part; each must be inside the file, and no two may share bytes.
+    pub(super) fn put(mut self, table: &mut Table) -> Result<(), GgufError> {
+        let first = table.len();
+        let part = table.n_parts() as u16;
+        for _ in 0..self.count {
+            let entry = Entry::read(&mut self.cursor, self.alignment)?;
+            entry.check_place(self.data.len())?;
+            let place = Place { start: entry.offset, part, storage: Storage::Blocks(entry.dtype) };
+            table.push(entry.name, &entry.dims, place);
+        }
+        table.push_part(self.data);
+        let mut before: Option<crate::Tensor<'_>> = None;
+        for tensor in table.by_place(first).filter(|tensor| tensor.byte_len() > 0) {
+            if let Some(before) = before.filter(|b| tensor.start() - b.start() < b.byte_len() as u64) {
+                let (first, second) = (before.name().to_owned(), tensor.name().to_owned());
+                return Err(GgufError::Overlap { first, second });
+            }
+            before = Some(tensor);
+        }
+        Ok(())
     }
 }
 
-/// Bytes of a tensor. `dims` has at most [`MAX_DIMS`] entries.
-pub(super) fn byte_size(name: &str, dims: &[usize], dtype: DType) -> Result<usize, GgufError> {
-    let too_big = || GgufError::Size { tensor: name.to_owned(), dims: dims.to_vec(), dtype };
-    let k = dims.first().copied().unwrap_or(1);
-    if !k.is_multiple_of(dtype.block_len()) {
-        let source = memra_kernels::RowError { dtype, k };
-        return Err(GgufError::Row { tensor: name.to_owned(), source });
+/// Bytes of a tensor of at most four dimensions.
+pub(super) fn byte_len(name: &str, dims: &Dims, dtype: DType) -> Result<usize, GgufError> {
+    let tensor = name.to_owned();
+    match Storage::Blocks(dtype).byte_len(dims) {
+        Ok(bytes) => Ok(bytes),
+        Err(SizeError::Row(source)) => Err(GgufError::Row { tensor, source }),
+        Err(_) => Err(GgufError::Size { tensor, dims: dims.to_vec(), dtype }),
     }
-    let row = dtype.row_bytes(k).map_err(|_| too_big())?;
-    // The number of values must fit too, whatever the order in which a reader multiplies: so zeros are left out.
-    let checked =
-        |first: usize, rest: &[usize]| rest.iter().try_fold(first, |acc, &d| acc.checked_mul(d.max(1)));
-    checked(1, dims).ok_or_else(too_big)?;
-    let rows: &[usize] = dims.get(1..).unwrap_or_default();
-    let bytes = checked(row, rows).ok_or_else(too_big)?;
-    Ok(if rows.contains(&0) { 0 } else { bytes })
+}
+
+/// The dimensions of a tensor to be written.
+pub(super) fn dims(name: &str, dims: &[usize]) -> Result<Dims, GgufError> {
+    let fits = Dims::new(dims).filter(|dims| dims.len() <= MAX_DIMS);
+    fits.ok_or_else(|| GgufError::Dimensions { tensor: name.to_owned(), n_dims: dims.len() as u64 })
+}
+
+/// Names of storage types that ggml defines and memra does not read.
+fn ggml_type_name(id: u32) -> &'static str {
+    match id {
+        2 => "Q4_0",
+        6 => "Q5_0",
+        7 => "Q5_1",
+        9 => "Q8_1",
+        10 => "Q2_K",
+        11 => "Q3_K",
+        13 => "Q5_K",
+        15 => "Q8_K",
+        16 => "IQ2_XXS",
+        17 => "IQ2_XS",
+        18 => "IQ3_XXS",
+        19 => "IQ1_S",
+        20 => "IQ4_NL",
+        21 => "IQ3_S",
+        22 => "IQ2_S",
+        23 => "IQ4_XS",
+        24 => "I8",
+        25 => "I16",
+        26 => "I32",
+        27 => "I64",
+        28 => "F64",
+        29 => "IQ1_M",
+        34 => "TQ1_0",
+        35 => "TQ2_0",
+        39 => "MXFP4",
+        40 => "NVFP4",
+        _ => "unknown to this build",
+    }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 
 /// Type of a metadata value, with the number GGUF gives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u32)]
+#[repr(u8)]
 pub enum ValueType {
     /// 8-bit unsigned.
     U8 = 0,
@@ -299,7 +299,17 @@ impl<'a, T: FromValue<'a>> FromValue<'a> for Vec<T> {
     }
 
     fn from_value(value: Value<'a>) -> Option<Self> {
-        Array::from_value(value)?.iter().map(T::from_value).collect()
+        let array = Array::from_value(value)?;
+        let mut items = Vec::new();
+        for item in array.iter() {
+            let item = T::from_value(item)?;
+            if items.is_empty() {
+                // Room for all, and no more, once the first is known to be of this type.
+                items.reserve_exact(array.len());
+            }
+            items.push(item);
+        }
+        Some(items)
     }
 }
 

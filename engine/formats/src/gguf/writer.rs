@@ -2,6 +2,7 @@
 
 use super::reader::{ALIGNMENT_KEY, DEFAULT_ALIGNMENT, MAX_ALIGNMENT};
 use super::{GgufError, ToValue, tensor};
+use crate::Dims;
 use memra_kernels::DType;
 use std::{collections::HashSet, io::Write};
 
@@ -14,16 +15,25 @@ pub struct GgufWriter {
     metadata: Vec<u8>,
     n_keys: u64,
     names: HashSet<String>,
-    infos: Vec<u8>,
     tensors: Vec<Declared>,
     /// Size of the data section so far.
     data_bytes: u64,
 }
 
+/// A tensor that is to be written.
 #[derive(Clone, Debug)]
-struct Declared {
+pub(super) struct Declared {
     name: String,
+    dims: Dims,
+    dtype: DType,
     bytes: usize,
+}
+
+impl Declared {
+    /// Bytes it takes in the file, padding included, or `None` when that overflows.
+    pub(super) fn padded(&self, alignment: u32) -> Option<u64> {
+        (self.bytes as u64).checked_next_multiple_of(alignment.into())
+    }
 }
 
 impl Default for GgufWriter {
@@ -41,7 +51,6 @@ impl GgufWriter {
             metadata: Vec::new(),
             n_keys: 0,
             names: HashSet::new(),
-            infos: Vec::new(),
             tensors: Vec::new(),
             data_bytes: 0,
         }
@@ -84,25 +93,33 @@ impl GgufWriter {
     /// # Errors
     /// A name already declared, more than four dimensions, rows that do not fill blocks, or sizes that overflow.
     pub fn tensor(&mut self, name: &str, dims: &[usize], dtype: DType) -> Result<&mut Self, GgufError> {
-        if dims.len() > tensor::MAX_DIMS {
-            return Err(GgufError::Dimensions { tensor: name.to_owned(), n_dims: dims.len() as u64 });
-        }
-        let bytes = tensor::byte_size(name, dims, dtype)?;
-        let end = self.data_bytes.checked_add(bytes as u64);
-        let end = end.and_then(|end| end.checked_next_multiple_of(self.alignment.into()));
-        let too_big = || GgufError::Size { tensor: name.to_owned(), dims: dims.to_vec(), dtype };
-        let end = end.ok_or_else(too_big)?;
-        if !self.names.insert(name.to_owned()) {
+        let dims = tensor::dims(name, dims)?;
+        let bytes = tensor::byte_len(name, &dims, dtype)?;
+        let declared = Declared { name: name.to_owned(), dims, dtype, bytes };
+        if self.names.contains(name) {
             return Err(GgufError::DuplicateTensor { tensor: name.to_owned() });
         }
-        name.encode(&mut self.infos);
-        (dims.len() as u32).encode(&mut self.infos);
-        dims.iter().for_each(|&d| (d as u64).encode(&mut self.infos));
-        dtype.gguf_id().encode(&mut self.infos);
-        self.data_bytes.encode(&mut self.infos);
-        self.tensors.push(Declared { name: name.to_owned(), bytes });
-        self.data_bytes = end;
+        self.declare(declared)?;
         Ok(self)
+    }
+
+    pub(super) fn declare(&mut self, tensor: Declared) -> Result<(), GgufError> {
+        let end = tensor.padded(self.alignment).and_then(|bytes| self.data_bytes.checked_add(bytes));
+        let Some(end) = end else {
+            let Declared { name, dims, dtype, .. } = tensor;
+            return Err(GgufError::Size { tensor: name, dims: dims.to_vec(), dtype });
+        };
+        self.data_bytes = end;
+        self.names.insert(tensor.name.clone());
+        self.tensors.push(tensor);
+        Ok(())
+    }
+
+    /// The alignment, and what was declared so far, taken out.
+    pub(super) fn take_tensors(&mut self) -> (u32, Vec<Declared>) {
+        self.data_bytes = 0;
+        self.names.clear();
+        (self.alignment, std::mem::take(&mut self.tensors))
     }
 
     /// Writes the header to `out` and returns the sink of the tensors' bytes.
@@ -115,7 +132,16 @@ impl GgufWriter {
         (self.tensors.len() as u64).encode(&mut header);
         self.n_keys.encode(&mut header);
         header.extend_from_slice(&self.metadata);
-        header.extend_from_slice(&self.infos);
+        let mut offset = 0_u64;
+        for tensor in &self.tensors {
+            tensor.name.encode(&mut header);
+            (tensor.dims.len() as u32).encode(&mut header);
+            tensor.dims.iter().for_each(|&d| (d as u64).encode(&mut header));
+            tensor.dtype.gguf_id().encode(&mut header);
+            offset.encode(&mut header);
+            // Padded sizes were summed without overflow when they were declared.
+            offset += tensor.padded(self.alignment).unwrap_or_default();
+        }
         out.write_all(&header)?;
         let mut body =
             GgufBody { out, alignment: self.alignment as usize, tensors: self.tensors, at: 0, written: 0 };
@@ -154,6 +180,11 @@ impl<W: Write> GgufBody<W> {
         Ok(())
     }
 
+    /// Whether every tensor is written.
+    pub(super) fn is_complete(&self) -> bool {
+        self.at == self.tensors.len()
+    }
+
     /// Writes the next bytes of the tensor that is due, in pieces of any size; padding between tensors is added here.
     ///
     /// # Errors
@@ -166,7 +197,7 @@ impl<W: Write> GgufBody<W> {
             return Err(GgufError::Data { problem: format!("{} bytes after the last tensor", bytes.len()) });
         };
         if bytes.len() > tensor.bytes - self.written {
-            let Declared { name, bytes: size } = tensor;
+            let Declared { name, bytes: size, .. } = tensor;
             let problem = format!("`{name}` is {size} bytes but would become {}", self.written + bytes.len());
             return Err(GgufError::Data { problem });
         }
@@ -180,7 +211,7 @@ impl<W: Write> GgufBody<W> {
     /// # Errors
     /// [`GgufError::Data`] when tensors are incomplete, [`GgufError::Write`].
     pub fn finish(mut self) -> Result<W, GgufError> {
-        if let Some(Declared { name, bytes }) = self.tensors.get(self.at) {
+        if let Some(Declared { name, bytes, .. }) = self.tensors.get(self.at) {
             let problem = format!("`{name}` ends at {} of {bytes} bytes", self.written);
             return Err(GgufError::Data { problem });
         }

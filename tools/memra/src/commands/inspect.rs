@@ -33,7 +33,7 @@ pub(crate) struct Args {
 struct Report {
     path: String,
     gguf_version: u32,
-    file_bytes: usize,
+    file_bytes: u64,
     architecture: String,
     name: Option<String>,
     n_params: u64,
@@ -99,7 +99,7 @@ fn report(path: &Path, tensors: bool, cx: &Context) -> anyhow::Result<Report> {
     let text = |key: &str| meta.find::<&str>(key).map(|value| value.map(str::to_owned));
     let mut types: BTreeMap<String, (usize, usize)> = BTreeMap::new();
     for tensor in gguf.tensors() {
-        let share = types.entry(tensor.dtype().to_string()).or_default();
+        let share = types.entry(tensor.storage().to_string()).or_default();
         *share = (share.0 + 1, share.1 + tensor.data().len());
     }
     let tokenizer = text("tokenizer.ggml.model")?
@@ -110,21 +110,21 @@ fn report(path: &Path, tensors: bool, cx: &Context) -> anyhow::Result<Report> {
         Err(error) => (None, Some(describe(&error))),
     };
     let rows = || {
-        let row = |t: &memra_formats::Tensor| TensorRow {
+        let row = |t: memra_formats::Tensor<'_>| TensorRow {
             name: t.name().to_owned(),
-            dtype: t.dtype().to_string(),
+            dtype: t.storage().to_string(),
             dims: t.dims().to_vec(),
             bytes: t.data().len(),
         };
-        gguf.tensors().iter().map(row).collect()
+        gguf.tensors().map(row).collect()
     };
     Ok(Report {
         path: path.display().to_string(),
         gguf_version: gguf.version(),
-        file_bytes: gguf.file_size(),
+        file_bytes: gguf.file_bytes(),
         architecture: text("general.architecture")?.unwrap_or_default(),
         name: text("general.name")?,
-        n_params: gguf.tensors().iter().map(|tensor| tensor.n_values() as u64).sum(),
+        n_params: gguf.tensors().map(|tensor| tensor.n_values() as u64).sum(),
         types: types
             .into_iter()
             .map(|(dtype, (n_tensors, bytes))| TypeShare { dtype, n_tensors, bytes })
@@ -166,10 +166,7 @@ fn print(report: &Report) -> anyhow::Result<()> {
     let mut out = stdout();
     let mib = |bytes: u64| format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20));
     let mut line = |what: &str, value: String| writeln!(out, "{what:<14}{value}");
-    line(
-        "file",
-        format!("{} (GGUF v{}, {})", report.path, report.gguf_version, mib(report.file_bytes as u64)),
-    )?;
+    line("file", format!("{} (GGUF v{}, {})", report.path, report.gguf_version, mib(report.file_bytes)))?;
     line("name", report.name.clone().unwrap_or_default())?;
     line("architecture", report.architecture.clone())?;
     line("parameters", format!("{:.1} M", report.n_params as f64 / 1e6))?;

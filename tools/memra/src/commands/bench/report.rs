@@ -58,10 +58,10 @@ impl Machine {
     pub(super) fn new(model: &Model, options: &SessionOptions) -> Machine {
         let file = model.file();
         let tensors = file.gguf().tensors();
-        let model_n_params = tensors.iter().map(|tensor| tensor.n_values() as u64).sum();
+        let model_n_params = tensors.clone().map(|tensor| tensor.n_values() as u64).sum();
         let mut bytes: BTreeMap<String, u64> = BTreeMap::new();
         for tensor in tensors {
-            *bytes.entry(tensor.dtype().to_string()).or_default() += tensor.data().len() as u64;
+            *bytes.entry(tensor.storage().to_string()).or_default() += tensor.data().len() as u64;
         }
         // The type of most bytes: what people call the file.
         let main = bytes.iter().max_by_key(|(_, bytes)| **bytes).map(|(dtype, _)| dtype.clone());
