@@ -187,7 +187,8 @@ impl Dispatcher {
         let mut reason = "no entry".to_owned();
         for (name, table) in &self.tables {
             let Some(entry) = table.find(key) else { continue };
-            let feasible = family.space(key, self.threads).validate(&entry.config);
+            // In the entry's own space: its bucket may be wider than this step.
+            let feasible = family.space(&entry.key, self.threads).validate(&entry.config);
             if entry.source_hash != family.source_hash() {
                 reason = format!("{name}: source changed");
             } else if let Err(why) = feasible {
@@ -299,6 +300,14 @@ mod tests {
             assert_eq!(choice.config, family.default_config(&key(1), 1));
             assert!(choice.origin.to_string().contains(reason), "{}", choice.origin);
         }
+    }
+
+    #[test]
+    fn an_entry_for_a_wider_bucket_rules_narrower_steps() {
+        let family = family("matmul").unwrap();
+        let wide = entry(8, 2, family.source_hash());
+        let dispatcher = Dispatcher::new(vec![("user".into(), table([wide.clone()]))], 1);
+        assert_eq!(dispatcher.choose(family, &key(1)).config, wide.config);
     }
 
     #[test]

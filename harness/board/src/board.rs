@@ -24,6 +24,8 @@ pub(crate) struct Board {
     pub(crate) tuned: Vec<Tuned>,
     /// What the captions say.
     pub(crate) facts: Facts,
+    /// What the user should know.
+    pub(crate) warnings: Vec<String>,
 }
 
 /// Where the figures come from.
@@ -192,7 +194,7 @@ impl Board {
         let classes: BTreeSet<&str> = all.iter().filter_map(|r| device_class(r)).collect();
         let tuned = tuned::read(&frames, &classes, data_dir)?;
         let facts = Facts::new(&all, &tuned, log_hash(data_dir)?);
-        Ok(Board { devices, tuned, facts })
+        Ok(Board { devices, tuned, facts, warnings: store.homeless() })
     }
 
     /// Whether there is nothing to show.

@@ -18,7 +18,7 @@ pub(crate) const ROW: f64 = 24.0;
 pub(crate) const HEADING: f64 = 30.0;
 const GAP: f64 = 14.0;
 const MAX_LABEL: f64 = 310.0;
-const MIN_PLOT: f64 = 240.0;
+const MIN_PLOT: f64 = 220.0;
 
 /// What stands around a figure's plot.
 #[derive(Clone, Debug, Default)]
@@ -105,13 +105,14 @@ impl Columns {
         labels: impl IntoIterator<Item = &'a str>,
         values: impl IntoIterator<Item = &'a str>,
     ) -> Columns {
-        let widest = |texts: &mut dyn Iterator<Item = &'a str>| {
-            texts.map(|text| font::width(text, LABEL_SIZE)).fold(0.0, f64::max)
-        };
-        let label = widest(&mut labels.into_iter()).clamp(60.0, MAX_LABEL);
-        let label = (MARGIN + 12.0, MARGIN + 12.0 + label);
-        let room = RIGHT - label.1 - 2.0 * GAP - MIN_PLOT;
-        let value = widest(&mut values.into_iter()).clamp(40.0, room);
+        Columns::new(widest(labels, LABEL_SIZE), widest(values, LABEL_SIZE))
+    }
+
+    /// Columns for labels and values of these widths, as far as they leave the plot its room.
+    pub(crate) fn new(label: f64, value: f64) -> Columns {
+        let left = MARGIN + 12.0;
+        let label = (left, left + label.clamp(60.0, MAX_LABEL));
+        let value = value.clamp(40.0, RIGHT - label.1 - 2.0 * GAP - MIN_PLOT);
         Columns { label, plot: (label.1 + GAP, RIGHT - value - GAP), value: RIGHT - value }
     }
 
@@ -129,6 +130,11 @@ impl Columns {
         let value = fit(value, LABEL_SIZE, RIGHT - self.value);
         scene.text((self.value, y), value, LABEL_SIZE, Anchor::Start, value_ink);
     }
+}
+
+/// Width of the widest of `texts`.
+pub(crate) fn widest<'a>(texts: impl IntoIterator<Item = &'a str>, size: f64) -> f64 {
+    texts.into_iter().map(|text| font::width(text, size)).fold(0.0, f64::max)
 }
 
 /// A vertical line at a value that rows are read against.

@@ -21,7 +21,11 @@ mod theme;
 mod tuned;
 mod wall;
 
-use memra_harness::record::{self, LogError};
+use memra_harness::{
+    exit::Code,
+    record::{self, LogError},
+    sweep::SweepError,
+};
 use std::{
     io,
     path::{Path, PathBuf},
@@ -96,8 +100,20 @@ pub enum Error {
         problem: String,
     },
     /// A dispatch table cannot be read.
-    #[error("{0}")]
-    Dispatch(String),
+    #[error(transparent)]
+    Dispatch(#[from] SweepError),
+    /// A dispatch table says what cannot be.
+    #[error(
+        "dispatch table of {device_class}: {key}: a speed-up of {speedup} is none; remove the entry and run `memra sweep`"
+    )]
+    Speedup {
+        /// The table's device class.
+        device_class: String,
+        /// The entry's key.
+        key: String,
+        /// What it says.
+        speedup: f64,
+    },
     /// A query failed: a fault of this crate.
     #[error("the board's query failed: {0}")]
     Query(#[from] polars::error::PolarsError),
@@ -107,6 +123,18 @@ pub enum Error {
 }
 
 impl Error {
+    /// The exit code it means.
+    pub fn code(&self) -> Code {
+        match self {
+            Error::Empty(_) | Error::Markers { .. } => Code::Usage,
+            Error::Log(e) => e.code(),
+            Error::Dispatch(e) => e.code(),
+            Error::Ledger { .. } | Error::Speedup { .. } => Code::Corrupt,
+            Error::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => Code::Usage,
+            Error::Io { .. } | Error::Query(_) | Error::Draw(_) => Code::Unfit,
+        }
+    }
+
     fn io(path: &Path) -> impl FnOnce(io::Error) -> Error + '_ {
         move |source| Error::Io { path: path.to_owned(), source }
     }
@@ -196,7 +224,7 @@ fn make(inputs: &Inputs) -> Result<Made, Error> {
     Ok(Made {
         files: made,
         comparisons: board.devices.iter().map(|d| d.comparisons.len() + d.checks.len()).sum(),
-        warnings: reading.warnings,
+        warnings: [reading.warnings, board.warnings].concat(),
         has_search_log: board.tuned.iter().any(|kernel| !kernel.best_so_far.is_empty()),
     })
 }

@@ -320,22 +320,23 @@ fn evidence(out: &mut String, board: &Board) {
         );
         if v.n_pairs > 0 {
             let (a, b) = (without_folders(&v.a.subject), without_folders(&v.b.subject));
-            let _ =
-                writeln!(out, "  - reproduce: {}", code(&format!("memra ab {model}.gguf --a {a} --b {b}")));
+            let _ = writeln!(
+                out,
+                "  - reproduce: {}",
+                code(&format!("memra ab {model}.gguf --a {a} --b {b} --tests {test}"))
+            );
         }
         for side in [&c.ours, &c.other].into_iter().filter(|side| !side.launch.is_empty()) {
             let _ = writeln!(out, "  - launched: {}", code(&side.launch));
         }
-        let conf = v.conf.map_or("–".to_owned(), |conf| format!("{:.1} %", conf * 100.0));
-        let _ = writeln!(
-            out,
-            "  - confidence {conf}, floor {:.2} %, margin {:.2} %, {} of {} pairs agree, look {}",
-            v.floor_ratio * 100.0,
-            v.margin * 100.0,
-            v.pairs_agree,
-            v.n_pairs,
-            v.look
-        );
+        if let Some(conf) = v.conf {
+            let [conf, floor, margin] = [conf, v.floor_ratio, v.margin].map(|ratio| ratio * 100.0);
+            let _ = writeln!(
+                out,
+                "  - confidence {conf:.1} %, floor {floor:.2} %, margin {margin:.2} %, {} of {} pairs agree, look {}",
+                v.pairs_agree, v.n_pairs, v.look
+            );
+        }
         for reason in &v.reasons {
             let _ = writeln!(out, "  - {}", escaped(reason));
         }

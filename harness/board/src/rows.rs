@@ -114,7 +114,7 @@ pub(crate) fn arm_identity(arm: &Arm) -> String {
 pub(crate) fn flags(flags: &Map<String, Value>) -> String {
     let mut pairs: Vec<String> = flags
         .iter()
-        .filter(|(name, _)| !name.starts_with("model_"))
+        .filter(|(name, value)| !name.starts_with("model_") && value.as_str() != Some(""))
         .map(|(name, value)| match value {
             Value::String(text) => format!("{name}={}", without_folders(text)),
             other => format!("{name}={other}"),

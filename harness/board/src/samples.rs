@@ -82,7 +82,7 @@ fn kernels(n: usize, speedup: f64, tried: usize) -> Vec<fig::sweep::Row> {
         group: ["matmul, q8, decode", "matmul, q8, prompt"][i / 6 % 2].into(),
         key: format!("Q4_1 n={} k=1536 m=1", 576usize << i),
         winner: "chunk=64,prefetch=4,rows=2,threads=64,unroll=4".into(),
-        speedup: speedup.powi(i as i32 - 1),
+        speedup: speedup.powi(i as i32 - 1).min(99.0),
         best_so_far: (0..tried).map(|k| 0.9 + 0.3 * (k as f64 / tried as f64)).collect(),
     };
     (0..n).map(row).collect()

@@ -38,6 +38,21 @@ impl<'a> Store<'a> {
         Store { records, sessions }
     }
 
+    /// A warning where records lack the session that says where they were measured: they are not shown.
+    pub(crate) fn homeless(&self) -> Vec<String> {
+        let sessions: BTreeSet<&str> = self
+            .records
+            .values()
+            .filter(|r| matches!(r.body, Body::Run(_) | Body::Verdict(_)))
+            .map(|r| r.session_id.as_str())
+            .filter(|id| !self.sessions.contains_key(id))
+            .collect();
+        let warn = |id: &str| {
+            format!("session {id} has no session record in the log; what it measured is not shown")
+        };
+        sessions.into_iter().map(warn).collect()
+    }
+
     /// The run of this ID.
     pub(crate) fn run(&self, id: &str) -> Option<&'a Run> {
         match &self.records.get(id)?.body {
@@ -115,8 +130,8 @@ fn launch(run: &Run) -> String {
 
 fn ratio(verdict: &Verdict) -> Result<Interval, String> {
     let invalid = |what: &str| {
-        let reasons = verdict.reasons.join("; ");
-        Err(format!("inv: {}", if reasons.is_empty() { what } else { &reasons }))
+        // The first reason decides, the others are remarks.
+        Err(format!("inv: {}", verdict.reasons.first().map_or(what, String::as_str)))
     };
     match verdict.verdict {
         Judgement::Incorrect => invalid("it computes wrong results"),

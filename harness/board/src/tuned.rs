@@ -45,15 +45,13 @@ pub(crate) fn read(frames: &Frames, classes: &BTreeSet<&str>, data_dir: &Path) -
     let tried = frames.tried()?;
     let mut kernels = Vec::new();
     for class in classes {
-        let table = load_table(data_dir, class).map_err(|e| Error::Dispatch(e.to_string()))?;
+        let table = load_table(data_dir, class)?;
         for entry in &table.entries {
             let key = entry.key.to_string();
             let parts = &entry.key;
             let speedup = entry.speedup_over_default;
             if !speedup.is_finite() || speedup <= 0.0 {
-                return Err(Error::Dispatch(format!(
-                    "dispatch table of {class}: {key}: a speed-up of {speedup} is none"
-                )));
+                return Err(Error::Speedup { device_class: (*class).to_owned(), key, speedup });
             }
             kernels.push(Tuned {
                 device_class: (*class).to_owned(),

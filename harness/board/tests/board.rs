@@ -159,6 +159,19 @@ fn a_corrupt_line_is_named() {
     let error = render(&inputs).unwrap_err();
     assert!(matches!(error, Error::Log(LogError::Corrupt { .. })), "{error}");
     assert!(error.to_string().contains("01KA0001SESSION00000000.jsonl:1: "), "{error}");
+    assert_eq!(error.code().number(), 7);
+}
+
+#[test]
+fn records_without_their_session_are_told_of() {
+    let (_dir, inputs) = folder();
+    whole(&inputs.data_dir);
+    let log = inputs.data_dir.join("2026-11/01KA0002SESSION00000000.jsonl");
+    let text = fs::read_to_string(&log).unwrap();
+    fs::write(&log, text.split_once('\n').unwrap().1).unwrap();
+    let report = render(&inputs).unwrap();
+    assert_eq!(report.comparisons, 5);
+    assert!(report.warnings.iter().any(|w| w.contains("01KA0002SESSION")), "{:?}", report.warnings);
 }
 
 #[test]

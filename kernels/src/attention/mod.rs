@@ -78,11 +78,11 @@ pub fn attention(
     out: &mut [f32],
 ) -> Result<(), ShapeError> {
     const OP: &str = "attention";
-    let row = shape.n_heads * shape.head_dim;
+    let row = shape.n_heads.saturating_mul(shape.head_dim);
     let rows = q.len().checked_div(row).unwrap_or(0);
     same(OP, "number of query values", rows * row, q.len())?;
     same(OP, "number of outputs", q.len(), out.len())?;
-    let launch = Launch::new(Isa::detect(), shape, kv, start + rows)?;
+    let launch = Launch::new(Isa::detect(), shape, kv, start.saturating_add(rows))?;
     let threads = threads.clamp(1, pool.threads());
     let each = shape.scores_len(start + rows);
     at_least(OP, "scratch", threads * each, scratch.len())?;

@@ -32,9 +32,11 @@ impl KvStore {
     /// `pages` zeroed pages.
     ///
     /// # Errors
-    /// When `dtype` is neither F16 nor F32.
+    /// When `dtype` is neither F16 nor F32, or the size does not fit in memory's addresses.
     pub fn new(dtype: DType, shape: &AttentionShape, pages: usize) -> Result<KvStore, String> {
-        let len = pages * page_len(shape);
+        let too_large = || format!("a KV cache of {pages} pages of {} values is too large", page_len(shape));
+        let len = pages.checked_mul(page_len(shape)).filter(|len| *len <= isize::MAX as usize / 4);
+        let len = len.ok_or_else(too_large)?;
         match dtype {
             DType::F32 => Ok(KvStore::F32(vec![0.0; len])),
             // As integers, zeroed memory comes from the system and is not touched before it is used.
@@ -99,7 +101,7 @@ impl KvStore {
 
 /// Values a page.
 pub(super) fn page_len(shape: &AttentionShape) -> usize {
-    shape.n_kv_heads * PAGE * shape.head_dim
+    shape.n_kv_heads.saturating_mul(PAGE).saturating_mul(shape.head_dim)
 }
 
 /// Writes a row to slot `slot` of the page at the start of `page`.

@@ -160,6 +160,10 @@ fn sizes_that_do_not_fit_are_errors() {
     assert!(run(127, &q, f.view(), 255).is_err(), "scratch too short");
     assert!(run(0, &q[..31], f.view(), 256).is_err(), "half a row");
     assert!(run(0, &q, KvView { pages: &[0, 3], ..f.view() }, 256).is_err(), "page outside the store");
+    let huge = AttentionShape { n_heads: 1 << 63, n_kv_heads: 1 << 62, ..f.shape };
+    assert!(attention(&pool, 1, &huge, 0, &q, &f.view(), &mut [0.0; 256], &mut [0.0; 32]).is_err());
+    assert!(run(usize::MAX, &q, f.view(), 256).is_err(), "positions that wrap around");
+    assert!(KvStore::new(DType::F16, &huge, 1).is_err());
     let other = KvStore::new(DType::F32, &f.shape, 3).unwrap();
     assert!(run(0, &q, KvView { values: &other, ..f.view() }, 256).is_err(), "types differ");
     assert!(KvStore::new(DType::Q8_0, &f.shape, 1).is_err());

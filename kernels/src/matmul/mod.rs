@@ -13,7 +13,7 @@
 //!   increasing k
 //! - class `f32`: `acc = acc + s`, where `s` starts at zero and takes `s = fma(w, x, s)` in increasing k
 //!
-//! `d_w` and `m_w` are exact in f32 for every format (an f16, or an f16 times an integer of at most 8 bits).
+//! NaN and infinity come through, a NaN with bits of its own. `d_w` and `m_w` are exact in f32 for every format (an f16, or an f16 times an integer of at most 8 bits).
 
 mod activations;
 mod config;
@@ -65,10 +65,12 @@ pub fn matmul_with(
 ) -> Result<(), ShapeError> {
     let (n, k, rows) = (w.n(), w.k(), x.rows());
     match x {
-        Activations::F32 { x, .. } => same("matmul", "number of activations", rows * k, x.len())?,
+        Activations::F32 { x, .. } => {
+            same("matmul", "number of activations", rows.saturating_mul(k), x.len())?
+        }
         Activations::Q8(q) => same("matmul", "activations a row", k, q.k())?,
     }
-    same("matmul", "number of outputs", rows * n, out.len())?;
+    same("matmul", "number of outputs", rows.saturating_mul(n), out.len())?;
     drive::run(isa, pool, config, w, x, columns(k, w.dtype(), config.planted), out);
     Ok(())
 }

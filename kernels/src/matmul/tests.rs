@@ -174,6 +174,7 @@ fn sizes_that_do_not_fit_are_errors() {
     let run = |x: &Activations<'_>, n| matmul(&pool, &PLAIN, &w, x, &mut vec![0.0; n]);
     assert!(run(&inputs.activations(NumericClass::Q8), 31).is_err());
     assert!(run(&Activations::F32 { x: &inputs.x, rows: 3 }, 48).is_err());
+    assert!(run(&Activations::F32 { x: &[], rows: 1 << 63 }, 0).is_err(), "sizes that wrap around");
     assert!(run(&inputs.activations(NumericClass::F32), 32).is_ok());
     assert!(Matrix::new(DType::Q8_0, 16, 64, &inputs.data[1..]).is_err());
     assert!(Matrix::new(DType::Q8_0, 16, 65, &inputs.data).is_err());

@@ -67,6 +67,7 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<Exit> {
         .or_else(|| cause.downcast_ref().map(SubjectError::code))
         .or_else(|| cause.downcast_ref().map(AbError::code))
         .or_else(|| cause.downcast_ref().map(SweepError::code))
+        .or_else(|| cause.downcast_ref().map(memra_board::Error::code))
         .or_else(|| cause.downcast_ref::<LogError>().map(|_| Exit::Corrupt))
         .or_else(|| cause.downcast_ref().map(io_code))
 }

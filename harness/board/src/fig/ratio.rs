@@ -75,7 +75,8 @@ fn axis(rows: &[Row], plot: (f64, f64)) -> Axis {
     let mut span = (1.0f64, 1.0f64);
     for row in rows {
         if let Ok(Interval { ratio, lo, hi }) = row.ratio {
-            let edge = 1.0 + 1.5 * row.floor.max(0.005);
+            // A very wide floor may leave the axis: it must not press the intervals together.
+            let edge = 1.0 + 1.5 * row.floor.clamp(0.005, 0.1);
             span.0 = span.0.min(lo).min(ratio).min(1.0 / edge);
             span.1 = span.1.max(hi).max(ratio).max(edge);
         }

@@ -3,7 +3,7 @@
 use crate::{
     axis::{Axis, TICK_ROW, TICK_SIZE},
     font,
-    layout::{Columns, Frame, MARGIN, Mark, RIGHT, ROW, mark, reference_line},
+    layout::{Columns, Frame, LABEL_SIZE, MARGIN, Mark, RIGHT, ROW, mark, reference_line, widest},
     scene::{Anchor, Ink, Scene, fit},
 };
 
@@ -22,6 +22,10 @@ pub(crate) struct Row {
     pub(crate) best_so_far: Vec<f64>,
 }
 
+/// Em of configurations.
+const WINNER_SIZE: f64 = 10.5;
+/// Where they start in their column, after the speed-up.
+const WINNER_AT: f64 = 52.0;
 const CELLS: usize = 3;
 const GUTTER: f64 = 28.0;
 const PLOT_HEIGHT: f64 = 84.0;
@@ -48,15 +52,11 @@ pub(crate) fn scene(rows: &[Row], frame: &Frame) -> Scene {
 }
 
 fn speedups(scene: &mut Scene, mut y: f64, rows: &[Row]) -> f64 {
-    let values: Vec<String> = rows.iter().map(value).collect();
-    let columns = Columns::for_texts(rows.iter().map(|r| r.key.as_str()), values.iter().map(String::as_str));
+    let keys = widest(rows.iter().map(|row| row.key.as_str()), LABEL_SIZE);
+    let columns = Columns::new(keys, WINNER_AT + widest(rows.iter().map(winner), WINNER_SIZE));
     let span = rows.iter().fold((0.98, 1.05), |(lo, hi), row| (row.speedup.min(lo), row.speedup.max(hi)));
     let axis = Axis::log(span.0, span.1, columns.plot, "x");
-    for (group, values) in rows.chunk_by(|a, b| a.group == b.group).scan(0, |seen, group| {
-        let texts = &values[*seen..*seen + group.len()];
-        *seen += group.len();
-        Some((group, texts))
-    }) {
+    for group in rows.chunk_by(|a, b| a.group == b.group) {
         let title = "Winner against the default";
         let heading = match group[0].group.as_str() {
             "" => title.to_owned(),
@@ -67,7 +67,7 @@ fn speedups(scene: &mut Scene, mut y: f64, rows: &[Row]) -> f64 {
         axis.grid(scene, y, bottom);
         axis.labels(scene, bottom);
         reference_line(scene, &axis, 1.0, y, bottom);
-        for (row, text) in group.iter().zip(values) {
+        for row in group {
             let middle = y + ROW / 2.0;
             let (what, ink) = match row.speedup {
                 1.0 => (Mark::Ring, Ink::Even),
@@ -76,7 +76,10 @@ fn speedups(scene: &mut Scene, mut y: f64, rows: &[Row]) -> f64 {
             };
             scene.line((axis.at(1.0), middle), (axis.at(row.speedup), middle), 2.0, ink);
             mark(scene, what, (axis.at(row.speedup), middle), ink);
-            columns.row(scene, middle, &row.key, text, Ink::Text);
+            columns.row(scene, middle, &row.key, &format!("{:.2}x", row.speedup), Ink::Text);
+            let at = columns.value + WINNER_AT;
+            let text = fit(winner(row), WINNER_SIZE, RIGHT - at);
+            scene.text((at, middle), text, WINNER_SIZE, Anchor::Start, Ink::Muted);
             y += ROW;
         }
         y += TICK_ROW;
@@ -84,9 +87,8 @@ fn speedups(scene: &mut Scene, mut y: f64, rows: &[Row]) -> f64 {
     y
 }
 
-fn value(row: &Row) -> String {
-    let default = if row.speedup == 1.0 { "default: " } else { "" };
-    format!("{:.2}x  {default}{}", row.speedup, row.winner)
+fn winner(row: &Row) -> &str {
+    if row.speedup == 1.0 { "default" } else { &row.winner }
 }
 
 /// One small plot in column `column`, from `top` down.

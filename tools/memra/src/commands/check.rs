@@ -6,6 +6,7 @@ use crate::{engine, models};
 use memra_engine::model::{Model, ModelFile};
 use memra_engine::selfcheck::{SelfCheck, selfcheck};
 use memra_harness::gate::{CheckReport, judge_check};
+use memra_harness::sweep;
 use memra_kernels::check::CheckRow;
 use memra_kernels::cpu::Pool;
 use memra_kernels::{check, family};
@@ -18,14 +19,14 @@ use std::sync::Arc;
 #[command(after_help = "\
 Examples:
   memra check
-  memra check --kernel matmul/Q4_1
+  memra check --kernel 'matmul/Q4_1/*'
   memra check --model SmolLM2 --json
 
 Exits 4 when anything is wrong. With a model: the same bits however the prompt
 is grouped, and a bounded distance to class f32.")]
 pub(crate) struct Args {
-    /// Only kernel checks whose name holds this, such as matmul/Q4_1
-    #[arg(long, value_name = "TEXT", default_value = "")]
+    /// Only kernels that match this glob: a family, or a whole key
+    #[arg(long, value_name = "GLOB", default_value = "*")]
     kernel: String,
 
     /// Check this model too
@@ -53,10 +54,11 @@ struct ModelReport {
 
 pub(crate) fn run(args: &Args, cx: &Context) -> anyhow::Result<Exit> {
     let pool = Pool::new(engine::threads(cx));
-    let kernels = check::run(&args.kernel, engine::fault(cx).wrong.as_deref(), &pool);
+    let kernels =
+        check::run(&|key| sweep::matches(&args.kernel, key), engine::fault(cx).wrong.as_deref(), &pool);
     if kernels.is_empty() {
         return Err(Failure::usage(format!(
-            "--kernel {}: no kernel check has this in its name",
+            "--kernel {}: no kernel matches it; memra check lists all",
             args.kernel
         )));
     }

@@ -2,6 +2,7 @@
 
 mod ab;
 mod bench;
+mod board;
 mod check;
 mod config;
 mod doctor;
@@ -42,6 +43,8 @@ pub(crate) enum Command {
     Sweep(sweep::Args),
     /// Check kernels, and a model, for correct results
     Check(check::Args),
+    /// Draw the board from the logs
+    Board(board::Args),
     /// Show what a model computes, and which configuration rules each kernel
     Plan(plan::Args),
     /// Write logits to a NumPy file
@@ -88,6 +91,7 @@ pub(crate) fn run(command: &Command, cx: &Context) -> anyhow::Result<Exit> {
         Command::Gate(args) => gate::run(args, cx),
         Command::Sweep(args) => sweep::run(args, cx),
         Command::Check(args) => check::run(args, cx),
+        Command::Board(args) => board::run(args, cx),
         Command::Plan(args) => plan::run(args, cx),
         Command::Logits(args) => logits::run(args, cx),
         Command::Synth(args) => synth::run(args, cx),

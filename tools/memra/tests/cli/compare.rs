@@ -8,10 +8,10 @@ const BUSY: [&str; 2] = ["--set", "harness.max_foreign_cpu=100%"];
 #[test]
 fn a_wrong_kernel_fails_the_check() {
     let place = Place::new();
-    let good = place.memra(&["check", "--kernel", "matmul/Q4_1", "--model", tiny(), "--json"]).json();
+    let good = place.memra(&["check", "--kernel", "matmul/Q4_1/*", "--model", tiny(), "--json"]).json();
     assert_eq!(good["model"]["identical"], true);
     assert!(good["kernels"].as_array().unwrap().iter().all(|row| row["status"] == "pass"));
-    let wrong = place.memra(&["check", "--kernel", "matmul/Q4_1", "--set", "fault.wrong=matmul", "--json"]);
+    let wrong = place.memra(&["check", "--kernel", "matmul/Q4_1/*", "--set", "fault.wrong=matmul", "--json"]);
     assert_eq!(wrong.code, Some(4), "{}", wrong.stderr);
     let report: serde_json::Value = serde_json::from_str(&wrong.stdout).unwrap();
     assert!(report["kernels"].as_array().unwrap().iter().any(|row| row["status"] == "fail"));
