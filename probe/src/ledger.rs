@@ -158,12 +158,25 @@ impl Ledger {
         Ok(path)
     }
 
-    /// The read wall for a working set of `bytes`, in GB/s (10⁹ bytes a second): the best over thread counts at the
-    /// smallest measured size that holds it, or at the largest size when none does. `None` in an empty ledger.
+    /// The read wall for a working set of `bytes`, in GB/s (10⁹ bytes a second): the best over thread counts and samples,
+    /// on a line in log(size) between the measured sizes around it, since a cache's edge is gradual. Beyond the
+    /// measured sizes the nearest counts. `None` in an empty ledger.
     pub fn wall_gbps(&self, bytes: u64) -> Option<f64> {
         let sizes = || self.read.iter().map(|point| point.bytes);
-        let size = sizes().filter(|&size| size >= bytes).min().or_else(|| sizes().max())?;
-        self.read.iter().filter(|point| point.bytes == size).map(|point| point.best_gbps).reduce(f64::max)
+        let best = |size| {
+            let points = self.read.iter().filter(|point| point.bytes == size);
+            points.map(|point| point.best_gbps).reduce(f64::max)
+        };
+        let below = sizes().filter(|&size| size <= bytes).max();
+        let above = sizes().filter(|&size| size >= bytes).min();
+        match (below, above) {
+            (Some(low), Some(high)) if low < high => {
+                let log = |bytes: u64| (bytes as f64).ln();
+                let part = (log(bytes) - log(low)) / (log(high) - log(low));
+                Some(best(low)? * (1.0 - part) + best(high)? * part)
+            }
+            (low, high) => best(high.or(low)?),
+        }
     }
 }
 
@@ -191,11 +204,12 @@ mod tests {
     }
 
     #[test]
-    fn wall_is_the_best_at_the_smallest_size_that_holds_the_working_set() {
+    fn wall_is_the_best_at_a_size_and_between_sizes_on_a_line_in_their_logarithm() {
         let ledger = sample();
         assert_eq!(ledger.wall_gbps(1), Some(100.0));
         assert_eq!(ledger.wall_gbps(10), Some(100.0));
-        assert_eq!(ledger.wall_gbps(11), Some(5.0));
+        assert!((ledger.wall_gbps(50).unwrap() - 33.6).abs() < 0.1);
+        assert_eq!(ledger.wall_gbps(100), Some(5.0));
         assert_eq!(ledger.wall_gbps(1_000_000), Some(5.0));
         assert_eq!(Ledger { read: vec![], ..ledger.clone() }.wall_gbps(1), None);
         assert_eq!(ledger.read[0].median_gbps, 40.0);
