@@ -187,6 +187,16 @@ fn a_machine_too_noisy_to_judge_is_unfit_not_lenient() {
 }
 
 #[test]
+fn noise_does_not_hide_a_difference_far_beyond_it() {
+    let bed = Bed::new();
+    bed.steer("noise", "12");
+    let outcome = outcome(&bed, &short(&bed, "self", "config:slow=200%"));
+    let reasons = &only(&outcome).reasons;
+    assert_eq!(outcome.code(), Code::Regressed, "{reasons:?}");
+    assert!(only(&outcome).margin > 0.1, "the fake engine was not noisy: {reasons:?}");
+}
+
+#[test]
 fn engines_that_fail_or_lie_are_failed_records_with_a_reason_and_never_timed() {
     for (mode, status, expect) in [
         ("die", RunStatus::Failed, "exit code 1; it said: something is broken"),

@@ -38,6 +38,8 @@ pub(super) struct Cell {
     pub(super) margin: f64,
     pub(super) floor: f64,
     pub(super) mde: Option<f64>,
+    /// Why only a difference far beyond the noise will be judged, where that is so.
+    pub(super) too_noisy: Option<String>,
     /// Records behind `floor_ratios`.
     pub(super) floor_ids: Vec<String>,
     /// Whole blocks of A against B.
@@ -62,6 +64,7 @@ impl Cell {
             margin: stats::MIN_MARGIN,
             floor: stats::MIN_FLOOR,
             mde: None,
+            too_noisy: None,
             floor_ids: Vec::new(),
             pairs: Vec::new(),
             bytes_per_token: None,
@@ -99,9 +102,19 @@ impl Cell {
             return;
         }
         self.looks_done += 1;
-        match stats::judge(&self.slowdowns(plan), look.conf, self.margin, self.floor) {
-            Some(decision) => self.decision = Some(decision),
-            None => {
+        let decision = stats::judge(&self.slowdowns(plan), look.conf, self.margin, self.floor);
+        // Noise makes the margin wide, and a wide margin lets a slower candidate pass: what it cannot hide still counts.
+        let clear = |d: &Decision| {
+            let margin = self.margin.ln_1p();
+            d.estimate.lo > margin || d.estimate.hi < -margin
+        };
+        match (decision, &self.too_noisy) {
+            (Some(decision), Some(reason)) if !clear(&decision) => {
+                let reason = reason.clone();
+                self.fail(Failure { arm: None, reason });
+            }
+            (Some(decision), _) => self.decision = Some(decision),
+            (None, _) => {
                 let reason =
                     format!("{} pairs cannot give the confidence of {}", self.pairs.len(), look.conf);
                 self.fail(Failure { arm: None, reason });

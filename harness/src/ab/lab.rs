@@ -175,10 +175,9 @@ impl Lab<'_, '_> {
         self.log.append(cell.floor_record(plan, &noise))?;
         if cell.margin > stats::MAX_MARGIN.max(plan.margin) {
             let (cv, most) = (100.0 * noise.run_cv, 50.0 * stats::MAX_MARGIN);
-            let reason = format!(
+            cell.too_noisy = Some(format!(
                 "too noisy to judge: arm A varies by {cv:.1} % from run to run ({most:.0} % at most)"
-            );
-            cell.fail(Failure { arm: None, reason });
+            ));
         }
         let Cell { id, margin, floor, mde, .. } = &*cell;
         let event = Event::Floor { cell: id, noise, margin: *margin, floor: *floor, mde: *mde };
