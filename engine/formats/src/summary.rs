@@ -23,7 +23,7 @@ pub struct Summary {
     pub tokenizer: Option<String>,
     /// Whether it has a chat template.
     pub chat_template: bool,
-    /// Parameters of the model, see [`n_params`].
+    /// Parameters of the model, see `n_params`.
     pub n_params: u64,
     /// Number of tensors.
     pub n_tensors: usize,

@@ -21,7 +21,7 @@ pub struct MatmulConfig {
     pub chunk: usize,
     /// Threads used, at most the pool's.
     pub threads: usize,
-    /// A planted fault: the last block of every row is left out. Only in [`planted_space`].
+    /// A planted fault: the last block of every row is left out. Only in `planted_space`.
     pub planted: bool,
 }
 

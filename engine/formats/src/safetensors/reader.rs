@@ -22,7 +22,7 @@ impl Safetensors {
     /// it. The files must not be changed in place while they are open.
     ///
     /// # Errors
-    /// A file that is missing or damaged, or that does not belong to the others; see [`SafetensorsError`].
+    /// A file that is missing or damaged, or that does not belong to the others; see `SafetensorsError`.
     pub fn open(path: impl AsRef<Path>) -> Result<Safetensors, Error> {
         let path = path.as_ref();
         if path.extension().is_some_and(|extension| extension == "json") {
@@ -34,7 +34,7 @@ impl Safetensors {
     /// Checks a file that is already in memory.
     ///
     /// # Errors
-    /// Bytes that are no valid safetensors file; see [`SafetensorsError`].
+    /// Bytes that are no valid safetensors file; see `SafetensorsError`.
     pub fn parse(bytes: impl Into<SharedBytes>) -> Result<Safetensors, Error> {
         Safetensors::join(&[bytes.into()], Vec::new())
     }
@@ -108,7 +108,7 @@ impl Safetensors {
     /// The tensor of this name.
     ///
     /// # Errors
-    /// [`SafetensorsError::MissingTensor`].
+    /// `SafetensorsError::MissingTensor`.
     pub fn tensor(&self, name: &str) -> Result<Tensor<'_>, Error> {
         self.find_tensor(name).ok_or_else(|| Error::MissingTensor { tensor: name.to_owned() })
     }
