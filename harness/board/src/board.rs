@@ -160,16 +160,16 @@ impl Comparison {
 }
 
 impl Board {
-    /// Reads what `reading` says; `data_dir` holds device ledgers and dispatch tables.
+    /// Reads what `reading` says; `data_dir` holds the logs and dispatch tables.
     ///
     /// # Errors
-    /// A ledger or a dispatch table that cannot be read.
+    /// A log or a dispatch table that cannot be read.
     pub(crate) fn new(reading: &Reading, data_dir: &Path) -> Result<Board, Error> {
         let store = Store::new(&reading.records);
         let all: Vec<&Record> = store.records.values().copied().collect();
         let frames = Frames::new(&all)?;
         let names = device_names(&all);
-        let walls = Walls::new(&frames, data_dir)?;
+        let walls = Walls::new(&frames)?;
         let mut devices: BTreeMap<String, Device> = BTreeMap::new();
         for id in frames.latest_verdicts()? {
             let Some((device, comparison)) = store.comparison(&id) else { continue };

@@ -86,7 +86,7 @@ pub(crate) fn log_hash(data_dir: &Path) -> Result<String, Error> {
 }
 
 /// What is in a folder; nothing when it is not there.
-pub(crate) fn entries(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let listed = match fs::read_dir(folder) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         listed => listed.and_then(|entries| entries.map(|e| e.map(|e| e.path())).collect()),

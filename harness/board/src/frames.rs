@@ -4,14 +4,14 @@
 //! up by its ID afterwards. Every answer is sorted, so that two renders give the same bytes.
 
 use crate::rows::arm_identity;
-use memra_harness::record::{Arm, ArmId, Body, Phase, Record, RunStatus, TrialStatus};
+use memra_harness::record::{Arm, ArmId, Body, Judgement, Phase, Record, RunStatus, TrialStatus};
 use polars::prelude::*;
 
 /// Columns of what the board reads.
 pub(crate) struct Frames {
     /// session, device
     sessions: DataFrame,
-    /// verdict, session, at, cell, candidate, other
+    /// verdict, session, at, cell, candidate, other, decided (not cut short without a single pair)
     verdicts: DataFrame,
     /// run, session, at, cell, single (outside a comparison), engine, ok, tps, bytes, wall
     runs: DataFrame,
@@ -86,14 +86,14 @@ impl Frames {
         frame.clone().lazy().join(self.sessions.clone().lazy(), on(), on(), JoinArgs::new(JoinType::Inner))
     }
 
-    /// IDs of the latest verdict of each device, cell and pair of arms.
+    /// IDs of the latest verdict of each device, cell and pair of arms; one that was cut short counts where it is alone.
     ///
     /// # Errors
     /// As [`Frames::new`].
     pub(crate) fn latest_verdicts(&self) -> PolarsResult<Vec<String>> {
         let latest = self
             .with_device(&self.verdicts)
-            .sort(["at", "verdict"], ordered())
+            .sort(["decided", "at", "verdict"], ordered())
             .group_by_stable([col("device"), col("cell"), col("candidate"), col("other")])
             .agg([col("verdict").last()])
             .sort(["verdict"], ordered())
@@ -201,6 +201,7 @@ fn sessions(records: &[&Record]) -> PolarsResult<DataFrame> {
 fn verdicts(records: &[&Record]) -> PolarsResult<DataFrame> {
     let (mut ids, mut sessions, mut times) = (Vec::new(), Vec::new(), Vec::new());
     let (mut cells, mut candidates, mut others) = (Vec::new(), Vec::new(), Vec::new());
+    let mut decided = Vec::new();
     for record in records {
         if let Body::Verdict(verdict) = &record.body {
             ids.push(record.id.as_str());
@@ -213,10 +214,11 @@ fn verdicts(records: &[&Record]) -> PolarsResult<DataFrame> {
             };
             candidates.push(arm_identity(candidate));
             others.push(arm_identity(other));
+            decided.push(verdict.verdict != Judgement::Inconclusive || verdict.n_pairs > 0);
         }
     }
     df!("verdict" => ids, "session" => sessions, "at" => times, "cell" => cells,
-        "candidate" => candidates, "other" => others)
+        "candidate" => candidates, "other" => others, "decided" => decided)
 }
 
 fn runs(records: &[&Record]) -> PolarsResult<DataFrame> {

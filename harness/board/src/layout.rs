@@ -55,8 +55,9 @@ impl Frame<'_> {
     /// Writes the caption from `y` down and sets the scene's height.
     pub(crate) fn close(&self, scene: &mut Scene, y: f64) {
         let mut y = y + 18.0;
-        // A separator stays with what it follows.
-        let caption = self.caption.replace(" · ", "\u{a0}· ");
+        // Lines break between facts, and a separator stays with what it follows.
+        let caption = self.caption.replace(' ', "\u{a0}");
+        let caption = caption.replace("\u{a0}·\u{a0}", "\u{a0}· ").replace(";\u{a0}", "; ");
         for line in wrap(&caption, 10.5, RIGHT - MARGIN) {
             scene.text((MARGIN, y), line, 10.5, Anchor::Start, Ink::Muted);
             y += 15.0;

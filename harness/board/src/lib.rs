@@ -1,6 +1,6 @@
 //! The performance board: JSONL records through polars to SVG, PNG and Markdown.
 //!
-//! Everything shown comes from the logs, the device ledgers and the dispatch tables of a data folder; nothing depends on
+//! Everything shown comes from the logs and the dispatch tables of a data folder; nothing depends on
 //! when or where it is rendered, so the same data give the same bytes.
 
 mod axis;
@@ -34,7 +34,7 @@ use std::{
 /// What a board is made from, and where it goes.
 #[derive(Clone, Debug)]
 pub struct Inputs {
-    /// Logs (`yyyy-mm/*.jsonl`), device ledgers (`devices/`) and dispatch tables (`dispatch/`).
+    /// Logs (`yyyy-mm/*.jsonl`) and dispatch tables (`dispatch/`).
     pub data_dir: PathBuf,
     /// Folder of the pictures and their `README.md`; made when it is not there.
     pub boards_dir: PathBuf,
@@ -91,14 +91,6 @@ pub enum Error {
         /// What is wrong, with line numbers.
         problem: String,
     },
-    /// A device ledger is malformed.
-    #[error("device ledger {path}: {problem}; delete it and run `memra probe`")]
-    Ledger {
-        /// The ledger.
-        path: PathBuf,
-        /// What is wrong.
-        problem: String,
-    },
     /// A dispatch table cannot be read.
     #[error(transparent)]
     Dispatch(#[from] SweepError),
@@ -129,7 +121,7 @@ impl Error {
             Error::Empty(_) | Error::Markers { .. } => Code::Usage,
             Error::Log(e) => e.code(),
             Error::Dispatch(e) => e.code(),
-            Error::Ledger { .. } | Error::Speedup { .. } => Code::Corrupt,
+            Error::Speedup { .. } => Code::Corrupt,
             Error::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => Code::Usage,
             Error::Io { .. } | Error::Query(_) | Error::Draw(_) => Code::Unfit,
         }
@@ -166,7 +158,7 @@ pub fn check(inputs: &Inputs) -> Result<Staleness, Error> {
     let made = make(inputs)?;
     let mut found = Staleness { warnings: made.warnings, ..Staleness::default() };
     for file in &made.files {
-        if file.needs_search_log && !made.has_search_log {
+        if file.needs_search_log && !made.has_search_log && file.bytes.is_some() {
             continue;
         }
         if files::read(&file.path)? != file.bytes {

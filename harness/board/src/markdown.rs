@@ -2,7 +2,7 @@
 
 use crate::{
     board::{Board, Comparison, Device, Facts, Side},
-    rows::{MEMRA, Standing, day, flags, rate, short_id, without_folders},
+    rows::{MEMRA, Standing, clipped, day, flags, rate, short_id, without_folders},
     tuned::Tuned,
 };
 use std::fmt::Write;
@@ -53,7 +53,7 @@ pub(crate) fn page(board: &Board, pictures: &[Picture]) -> String {
         }
     }
     if walls_missing {
-        out.push_str("No share of the read wall is given where the bytes a token reads, or the wall itself, are not known; `memra probe` measures the wall.\n\n");
+        out.push_str("No share of the read wall is given where the bytes that a token reads, or the wall itself, were not known when it was measured; `memra probe` measures the wall.\n\n");
     }
     tuned(&mut out, &board.tuned);
     how_to_read(&mut out);
@@ -338,7 +338,7 @@ fn evidence(out: &mut String, board: &Board) {
             );
         }
         for reason in &v.reasons {
-            let _ = writeln!(out, "  - {}", escaped(reason));
+            let _ = writeln!(out, "  - {}", escaped(&clipped(reason, 400)));
         }
         let runs: Vec<&str> = v.run_ids.iter().map(|id| short_id(id)).collect();
         let _ =

@@ -72,6 +72,14 @@ pub(crate) fn short_id(id: &str) -> &str {
     id.len().checked_sub(8).and_then(|at| id.get(at..)).unwrap_or(id)
 }
 
+/// `text`, its end left out where it has more than `most` characters.
+pub(crate) fn clipped(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", text[..end].trim_end()),
+        None => text.to_owned(),
+    }
+}
+
 /// The day of an RFC 3339 time.
 pub(crate) fn day(at: &str) -> &str {
     at.get(..10).unwrap_or(at)
@@ -171,6 +179,13 @@ mod tests {
         ] {
             assert_eq!(value.to_string(), text);
         }
+    }
+
+    #[test]
+    fn long_reasons_are_clipped_between_characters() {
+        assert_eq!(clipped("ab ä", 4), "ab ä");
+        assert_eq!(clipped("ab ä!", 3), "ab…");
+        assert_eq!(clipped("äöü", 2), "äö…");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::{
     board::{Cell, Comparison, Evidence, Facts, Rate, Side},
     frames::device_id,
-    rows::{Interval, day, without_folders},
+    rows::{Interval, clipped, day, without_folders},
     tuned::Tuned,
 };
 use memra_harness::record::{
@@ -131,7 +131,7 @@ fn launch(run: &Run) -> String {
 fn ratio(verdict: &Verdict) -> Result<Interval, String> {
     let invalid = |what: &str| {
         // The first reason decides, the others are remarks.
-        Err(format!("inv: {}", verdict.reasons.first().map_or(what, String::as_str)))
+        Err(format!("inv: {}", clipped(verdict.reasons.first().map_or(what, String::as_str), 120)))
     };
     match verdict.verdict {
         Judgement::Incorrect => invalid("it computes wrong results"),

@@ -206,6 +206,12 @@ fn the_latest_verdict_counts_and_withdrawn_ones_do_not() {
     second.write(&inputs.data_dir);
     render(&inputs).unwrap();
     assert!(page().contains("**0.500x [0.490, 0.510]**") && !page().contains("1.20"), "{}", page());
+    // What was cut short takes nobody's place.
+    let cut = Compared { ratio: None, ..compared((1.0, 1.0, 1.0), Judgement::Inconclusive, None) };
+    second.compare(cut);
+    second.write(&inputs.data_dir);
+    render(&inputs).unwrap();
+    assert!(page().contains("**0.500x [0.490, 0.510]**") && !page().contains("inv:"), "{}", page());
     second.push(Supersede {
         old_ids: vec![old],
         reason: "the fan had stopped".into(),
@@ -221,6 +227,7 @@ fn two_machines_stay_apart() {
     let (_dir, inputs) = folder();
     for (session, host, tps) in [(1, "aaaaaaaaaaaaaaaa", 50.0), (2, "bbbbbbbbbbbbbbbb", 70.0)] {
         let mut fixture = Fixture::on(session, session, "ab", "Xeon", host);
+        fixture.wall_gbps = None;
         fixture.compare(Compared {
             cell: "m/tg128",
             a: memra("self"),
@@ -247,9 +254,9 @@ fn a_picture_without_data_goes_away() {
     let (_dir, inputs) = folder();
     whole(&inputs.data_dir);
     render(&inputs).unwrap();
-    fs::remove_dir_all(inputs.data_dir.join("devices")).unwrap();
+    fs::remove_dir_all(inputs.data_dir.join("dispatch")).unwrap();
     assert_eq!(check(&inputs).unwrap().differing.len(), 4 + 1, "four pictures and their page");
     let report = render(&inputs).unwrap();
     assert_eq!(report.removed.len(), 4, "{report:?}");
-    assert!(!inputs.boards_dir.join("wall-dark.png").exists());
+    assert!(!inputs.boards_dir.join("sweep-dark.png").exists());
 }

@@ -1,4 +1,4 @@
-//! A made-up data folder: two rivals' worth of comparisons, runs, a sweep and a device ledger, with fixed IDs and times.
+//! A made-up data folder: two rivals' worth of comparisons, runs, and a sweep, with fixed IDs and times.
 
 use memra_harness::record::{Arm, ArmId, Body, Host, Judgement, Label, Record, SCHEMA, Session, Tool};
 use serde_json::{Map, Value, json};
@@ -8,6 +8,8 @@ use std::{fs, path::Path};
 pub(crate) struct Fixture {
     session: u32,
     day: u32,
+    /// The read wall that runs are told.
+    pub(crate) wall_gbps: Option<f64>,
     records: Vec<Record>,
 }
 
@@ -50,7 +52,7 @@ impl Fixture {
     }
 
     pub(crate) fn on(session: u32, day: u32, command: &str, cpu: &str, host: &str) -> Fixture {
-        let mut fixture = Fixture { session, day, records: Vec::new() };
+        let mut fixture = Fixture { session, day, wall_gbps: Some(12.5), records: Vec::new() };
         fixture.push(Session {
             command: command.into(),
             tool: Tool {
@@ -102,7 +104,7 @@ impl Fixture {
             "model": {"name": model, "file_hash": "", "size_bytes": 0},
             "samples_ns": samples_tps.map(|tps| (tokens / tps * 1e9) as u64),
             "samples_tps": samples_tps, "median_tps": tps, "warmup_ns": [],
-            "bytes_per_token": (arm.engine == "memra").then_some(90_000_000), "wall_gbps": null,
+            "bytes_per_token": (arm.engine == "memra").then_some(90_000_000), "wall_gbps": self.wall_gbps,
             "regime": {}, "duration_ns": 1_000_000_000, "status": "ok",
         }))
     }
@@ -173,7 +175,7 @@ impl Fixture {
 
 pub(crate) const SMOL: &str = "SmolLM2-135M-Instruct.Q4_1";
 
-/// Everything at once: a win, a loss, a draw, an invalid cell, a baseline, planted faults, a bench, a sweep, a ledger.
+/// Everything at once: a win, a loss, a draw, an invalid cell, a baseline, planted faults, a bench, a sweep.
 pub(crate) fn whole(data: &Path) {
     let cell = |test: &str| format!("{SMOL}/{test}");
     let mut ab = Fixture::new(1, 2, "ab");
@@ -220,7 +222,7 @@ pub(crate) fn whole(data: &Path) {
     });
     gate.write(data);
 
-    let mut sweep = Fixture::new(3, 1, "sweep");
+    let mut sweep = Fixture::new(3, 2, "sweep");
     sweep.trial("pilot", 1, 1000);
     for (rows, ns) in [(1, 1002), (2, 900), (4, 700), (8, 760), (16, 1200)] {
         sweep.trial("exhaustive", rows, ns);
@@ -230,17 +232,10 @@ pub(crate) fn whole(data: &Path) {
     fs::create_dir_all(data.join("dispatch")).unwrap();
     let table = format!(
         "format = 1\ndevice_class = \"cpu-avx512vnni-2c\"\n\n[[entry]]\norder = \"o\"\nsource_hash = \"5eed\"\n\
-         expected_ns = 702\nspeedup_over_default = 1.426\nevidence = [\"{}\", \"{}\"]\ndate = \"2026-11-01\"\n\n\
+         expected_ns = 702\nspeedup_over_default = 1.426\nevidence = [\"{}\", \"{}\"]\ndate = \"2026-11-02\"\n\n\
          [entry.key]\nfamily = \"matmul\"\ndtype = \"Q4_1\"\nclass = \"q8\"\npath = \"decode\"\nn = 576\nk = 1536\n\
          m = 1\n\n[entry.config]\nchunk = 64\nrows = 4\n",
         evidence[0], evidence[1]
     );
     fs::write(data.join("dispatch/cpu-avx512vnni-2c.toml"), table).unwrap();
-    fs::create_dir_all(data.join("devices")).unwrap();
-    let ledger = json!({
-        "format": 1, "device_class": "cpu-avx512vnni-2c", "cpu": "x", "isa": "avx512", "cores": 2, "date": "2026-11-01",
-        "read": [{"bytes": 268_435_456, "threads": 2, "bytes_per_sample": 1, "samples_ns": [1], "best_gbps": 12.5, "median_gbps": 12.0}],
-        "copy": [], "handoff": []
-    });
-    fs::write(data.join("devices/cpu-avx512vnni-2c.json"), ledger.to_string()).unwrap();
 }
