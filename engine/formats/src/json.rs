@@ -45,7 +45,7 @@ pub enum JsonError {
         /// What is wrong, with line and column.
         source: serde_json::Error,
     },
-    /// A text that is not UTF-8.
+    /// A document or text that is not UTF-8.
     #[error("{path} is not text: {error}")]
     NotText {
         /// The path.
@@ -102,6 +102,9 @@ impl Json {
     /// Bytes that are not a JSON object.
     pub fn parse(path: impl Into<PathBuf>, bytes: impl Into<SharedBytes>) -> Result<Json, JsonError> {
         let json = Json { path: path.into(), bytes: bytes.into() };
+        if let Err(error) = std::str::from_utf8(&json.bytes) {
+            return Err(JsonError::NotText { path: json.path, error });
+        }
         json.walk(At { keys: &[], seed: PhantomData::<IgnoredAny> })
             .map_err(|source| json.document_error(source))?;
         Ok(json)

@@ -74,7 +74,10 @@ fn header_lengths() {
     }
     let mut not_text = safetensors(r#"{"aa":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}"#, 0);
     not_text[10] = 0xFF;
-    refused!(not_text, Header);
+    refused!(not_text, Header, "utf-8");
+    let mut in_metadata = safetensors(r#"{"__metadata__":{"a":"b"}}"#, 0);
+    in_metadata[30] = 0xFF;
+    refused!(in_metadata, Header, "utf-8");
 }
 
 #[test]

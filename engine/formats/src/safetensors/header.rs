@@ -35,6 +35,10 @@ impl<'a> Header<'a> {
         let Some((json, _)) = length.and_then(|length| rest.split_at_checked(length)) else {
             return Err(too_long);
         };
+        // The decoder does not look into the texts that it passes over.
+        if let Err(error) = std::str::from_utf8(json) {
+            return Err(Error::Header { source: de::Error::custom(error) });
+        }
         let data = bytes.slice(8 + json.len()..bytes.len()).unwrap_or_default();
         let mut tally = Tally::default();
         walk(json, |name, entry| {
