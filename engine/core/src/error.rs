@@ -1,20 +1,21 @@
 //! What can go wrong in the engine, and the way out.
 
+use memra_formats::{CheckpointError, GgufError, JsonError};
 use std::path::PathBuf;
 
 /// An error of the engine.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The model file could not be read.
+    /// The model's files could not be read.
     #[error(transparent)]
-    File(#[from] memra_formats::GgufError),
-    /// A model file's metadata are missing, out of range, or ask for what this build lacks.
-    #[error("{file}: metadata `{key}`: {problem}", file = file.display())]
+    File(#[from] CheckpointError),
+    /// A model's metadata or `config.json` are missing, out of range, or ask for what this build lacks.
+    #[error("{file}: `{key}`: {problem}", file = file.display())]
     Metadata {
-        /// The model file.
+        /// The file that holds them.
         file: PathBuf,
-        /// The metadata key.
+        /// The key or field.
         key: String,
         /// What is wrong, and what would be right.
         problem: String,
@@ -79,4 +80,16 @@ pub enum Error {
     /// An argument out of its range.
     #[error("{0}")]
     Argument(String),
+}
+
+impl From<GgufError> for Error {
+    fn from(error: GgufError) -> Self {
+        Error::File(error.into())
+    }
+}
+
+impl From<JsonError> for Error {
+    fn from(error: JsonError) -> Self {
+        Error::File(error.into())
+    }
 }

@@ -1,7 +1,7 @@
 //! A session: sequences over one loaded model, advanced step by step.
 
 use crate::Error;
-use crate::cache::{KvCache, PAGE, PagePool, SeqState};
+use crate::cache::Cache;
 use crate::exec::{CpuExecutor, RopeTables, Step, StepRow};
 use crate::model::Model;
 use crate::program::{Bucket, Program};
@@ -94,9 +94,7 @@ pub struct Session {
     executors: Vec<CpuExecutor>,
     rope_tables: RopeTables,
     profiling: bool,
-    kv: KvCache,
-    pages: PagePool,
-    seqs: Vec<Option<SeqState>>,
+    cache: Cache,
     /// Rows of the step in hand, with positions; and how many each sequence has. Kept to allocate nothing per step.
     rows: Vec<StepRow>,
     pending: Vec<usize>,
@@ -125,16 +123,13 @@ impl Session {
         }
         let program = model.file().program(bucket(&options, NumericPath::Decode, 1, 1, context))?;
         check_wrong(&program, &options.fault)?;
-        let pages = options.sequences * context.div_ceil(PAGE);
         Ok(Session {
             context,
             pool: Pool::new(options.threads),
             executors: Vec::new(),
             rope_tables: RopeTables::new(context),
             profiling: false,
-            kv: KvCache::new(&program.states, pages)?,
-            pages: PagePool::new(pages),
-            seqs: Vec::new(),
+            cache: Cache::new(&program.states, options.sequences, context)?,
             rows: Vec::new(),
             pending: Vec::new(),
             model,
@@ -159,7 +154,7 @@ impl Session {
 
     /// A new, empty sequence.
     pub fn new_sequence(&mut self) -> SeqId {
-        self.adopt(SeqState::default())
+        SeqId(self.cache.begin())
     }
 
     /// A second sequence with the same past; pages are shared until one of them appends.
@@ -167,8 +162,7 @@ impl Session {
     /// # Errors
     /// The sequence was freed.
     pub fn fork(&mut self, seq: SeqId) -> Result<SeqId, Error> {
-        let fork = state(&mut self.seqs, seq)?.fork(&mut self.pages);
-        Ok(self.adopt(fork))
+        Ok(SeqId(self.cache.fork(seq.0)?))
     }
 
     /// Forgets every position of a sequence from `len` on.
@@ -176,8 +170,7 @@ impl Session {
     /// # Errors
     /// The sequence was freed.
     pub fn truncate(&mut self, seq: SeqId, len: usize) -> Result<(), Error> {
-        state(&mut self.seqs, seq)?.truncate(&mut self.pages, len);
-        Ok(())
+        self.cache.truncate(seq.0, len)
     }
 
     /// Ends a sequence and gives its pages back.
@@ -185,17 +178,15 @@ impl Session {
     /// # Errors
     /// The sequence was freed before.
     pub fn free(&mut self, seq: SeqId) -> Result<(), Error> {
-        self.truncate(seq, 0)?;
-        self.seqs[seq.0] = None;
-        Ok(())
+        self.cache.end(seq.0)
     }
 
     /// Positions that a sequence holds.
     ///
     /// # Errors
     /// The sequence was freed.
-    pub fn len(&mut self, seq: SeqId) -> Result<usize, Error> {
-        Ok(state(&mut self.seqs, seq)?.len())
+    pub fn len(&self, seq: SeqId) -> Result<usize, Error> {
+        self.cache.len(seq.0)
     }
 
     /// Appends tokens to sequences, several of each if need be, and computes the logits after the rows listed in
@@ -215,14 +206,10 @@ impl Session {
         }
         let at = self.executor(path, rows.len(), wanted.len())?;
         let executor = &mut self.executors[at];
-        let step = Step { rows: &self.rows, wanted, sequences: &self.seqs };
-        executor.run(&self.pool, &step, &mut self.kv)?;
+        let step = Step { rows: &self.rows, wanted };
+        executor.run(&self.pool, &step, &mut self.cache)?;
         check_finite(executor.logits(wanted.len()), wanted, &self.rows)?;
-        for (seq, &more) in self.seqs.iter_mut().zip(&self.pending) {
-            if let Some(seq) = seq {
-                seq.advance(more);
-            }
-        }
+        self.cache.advance(&self.pending);
         if self.options.fault.slow > 0.0 {
             let until = Instant::now() + start.elapsed().mul_f64(self.options.fault.slow);
             while Instant::now() < until {
@@ -294,7 +281,7 @@ impl Session {
     /// Bytes of the cache and of every executor's buffers.
     pub fn memory_bytes(&self) -> u64 {
         let buffers: u64 = self.executors.iter().map(|e| e.program().buffer_bytes()).sum();
-        buffers + self.kv.bytes()
+        buffers + self.cache.bytes()
     }
 
     /// Bytes that one token at depth `context` must read: weights once, and its sequence's keys and values.
@@ -306,19 +293,6 @@ impl Session {
         Ok(program.weight_bytes_read() + context as u64 * program.state_bytes_per_token())
     }
 
-    fn adopt(&mut self, seq: SeqState) -> SeqId {
-        match self.seqs.iter().position(Option::is_none) {
-            Some(at) => {
-                self.seqs[at] = Some(seq);
-                SeqId(at)
-            }
-            None => {
-                self.seqs.push(Some(seq));
-                SeqId(self.seqs.len() - 1)
-            }
-        }
-    }
-
     /// Gives each row its position, and each sequence room for its rows.
     fn place(&mut self, rows: &[Row]) -> Result<(), Error> {
         let config = self.model.file().config();
@@ -327,12 +301,12 @@ impl Session {
         }
         self.rows.clear();
         self.pending.clear();
-        self.pending.resize(self.seqs.len(), 0);
+        self.pending.resize(self.cache.sequences(), 0);
         for &Row { seq, token } in rows {
             if token as usize >= config.n_vocab {
                 return Err(Error::Token { token, vocab: config.n_vocab });
             }
-            let position = state(&mut self.seqs, seq)?.len() + self.pending[seq.0];
+            let position = self.cache.len(seq.0)? + self.pending[seq.0];
             if position >= self.context {
                 let needed = position + 1;
                 return Err(Error::Context { needed, context: self.context, trained: config.n_ctx_train });
@@ -340,12 +314,7 @@ impl Session {
             self.pending[seq.0] += 1;
             self.rows.push(StepRow { token, position, seq: seq.0 });
         }
-        for (seq, &more) in self.seqs.iter_mut().zip(&self.pending) {
-            if let Some(seq) = seq {
-                seq.reserve(&mut self.pages, more, |from, to| self.kv.copy_page(from, to))?;
-            }
-        }
-        Ok(())
+        self.cache.reserve(&self.pending)
     }
 
     /// The executor of the smallest bucket that holds a step, made on first use.
@@ -400,11 +369,6 @@ fn check_wrong(program: &Program, fault: &Fault) -> Result<(), Error> {
     }
     let list = families.into_iter().collect::<Vec<_>>().join(", ");
     Err(Error::Argument(format!("there is no kernel family `{wrong}` to make wrong; there are: {list}")))
-}
-
-fn state(seqs: &mut [Option<SeqState>], seq: SeqId) -> Result<&mut SeqState, Error> {
-    let freed = || Error::Argument(format!("sequence {} was freed", seq.0));
-    seqs.get_mut(seq.0).and_then(Option::as_mut).ok_or_else(freed)
 }
 
 fn fill(rows: &mut Vec<Row>, seq: SeqId, tokens: &[u32]) {

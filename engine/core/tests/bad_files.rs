@@ -85,10 +85,14 @@ fn what_is_missing_or_unsupported_is_named() {
     for (change, parts) in [
         (Change::Text("general.architecture", "mamba"), ["`mamba` is not supported", "supported: llama"]),
         (
-            Change::Text("llama.rope.scaling.type", "yarn"),
-            ["llama.rope.scaling.type", "`yarn` is not supported"],
+            Change::Text("llama.rope.scaling.type", "longrope"),
+            ["llama.rope.scaling.type", "`longrope` is not supported"],
         ),
-        (Change::F32("llama.rope.scaling.factor", 8.0), ["llama.rope.scaling.factor", "does not support"]),
+        (Change::F32("llama.rope.scaling.factor", -8.0), ["llama.rope.scaling.factor", "must be positive"]),
+        (
+            Change::F32("llama.unheard_of", 2.0),
+            ["llama.unheard_of", "is 2, which this build does not support"],
+        ),
         (Change::U32("llama.expert_count", 8), ["llama.expert_count", "8"]),
         (Change::U32("llama.attention.head_count_kv", 3), ["llama.attention.head_count_kv", "divide the 8"]),
         (Change::U32("llama.attention.head_count", 0), ["llama.attention.head_count", "at least 1"]),
@@ -105,7 +109,8 @@ fn what_is_missing_or_unsupported_is_named() {
         (Change::U32("llama.block_count", 3), ["blk.3.", "not used"]),
         (Change::U32("llama.block_count", 5), ["blk.4.attn_norm.weight", "missing"]),
         (Change::NoTensor("blk.2.ffn_up.weight"), ["blk.2.ffn_up.weight", "missing"]),
-        (Change::Tensor("rope_freqs.weight"), ["rope_freqs.weight", "not used"]),
+        (Change::Tensor("rope_freqs.weight"), ["rope_freqs.weight", "1 rows of 16"]),
+        (Change::Tensor("blk.0.attn_q_norm.weight"), ["blk.0.attn_q_norm.weight", "not used"]),
         (Change::Tensor("blk.1.attn_norm.weight"), ["blk.1.attn_norm.weight", "1 rows of 256"]),
     ] {
         let text = refusal(&change);

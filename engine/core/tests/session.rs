@@ -187,7 +187,7 @@ fn bench_times_each_repetition_and_hashes_the_same_logits() {
     let two = bench(&mut session, &test, &BenchOptions { warmup: false, chunk: 4, ..options }).unwrap();
     assert_eq!((one.samples_ns.len(), one.logits_hash.len()), (3, 64));
     assert_eq!(one.logits_hash, two.logits_hash);
-    let weights = TINY.file().gguf().file_bytes();
+    let weights = TINY.file().checkpoint().file_bytes();
     assert!(one.bytes_per_token > weights / 2 && one.bytes_per_token < 2 * weights, "{one:?}");
     let too_long = BenchTest { n_prompt: 5000, ..test };
     assert!(matches!(bench(&mut session, &too_long, &options), Err(Error::Context { .. })));

@@ -8,7 +8,8 @@ use crate::testdata::{self, Hash, Random};
 use crate::{Cost, DType, KernelKey, NumericClass, NumericPath};
 
 /// The family `attention`: `n` query values a row in heads of 64 over one third as many key heads (as many, where three
-/// does not divide them), the last `m` of `k` positions; the type is that of the cache.
+/// does not divide them), the last `m` of `k` positions; the type is that of the cache. Multiples of eight heads have a
+/// window of 50 keys, multiples of five scores capped at 3.
 #[derive(Clone, Copy, Debug)]
 pub struct AttentionFamily;
 
@@ -18,7 +19,14 @@ const HEAD_DIM: usize = 64;
 fn shape_of(key: &KernelKey) -> AttentionShape {
     let n_heads = key.n / HEAD_DIM;
     let n_kv_heads = if n_heads.is_multiple_of(3) { n_heads / 3 } else { n_heads };
-    AttentionShape { n_heads, n_kv_heads, head_dim: HEAD_DIM, scale: 0.125 }
+    AttentionShape {
+        n_heads,
+        n_kv_heads,
+        head_dim: HEAD_DIM,
+        scale: 0.125,
+        window: n_heads.is_multiple_of(8).then_some(50),
+        softcap: n_heads.is_multiple_of(5).then_some(3.0),
+    }
 }
 
 impl Family for AttentionFamily {
@@ -28,8 +36,9 @@ impl Family for AttentionFamily {
 
     fn cost(&self, key: &KernelKey) -> Cost {
         let shape = shape_of(key);
-        let kv = 2 * shape.n_kv_heads * shape.head_dim * key.k * key.dtype.block_bytes();
-        Cost { bytes: (kv + 8 * key.m * key.n) as u64, flops: 4 * (key.m * key.n * key.k) as u64 }
+        let seen = shape.window.map_or(key.k, |window| key.k.min(window + key.m - 1));
+        let kv = 2 * shape.n_kv_heads * shape.head_dim * seen * key.dtype.block_bytes();
+        Cost { bytes: (kv + 8 * key.m * key.n) as u64, flops: 4 * (key.m * key.n * seen) as u64 }
     }
 
     fn source_hash(&self) -> &'static str {
@@ -46,7 +55,16 @@ impl Family for AttentionFamily {
             k,
             m,
         };
-        let shapes = [(576, 1, 1), (576, 129, 1), (576, 130, 65), (256, 70, 9)];
+        let shapes = [
+            (576, 1, 1),
+            (576, 129, 1),
+            (576, 130, 65),
+            (256, 70, 9),
+            (512, 200, 1),
+            (512, 129, 65),
+            (320, 70, 9),
+            (2560, 120, 2),
+        ];
         let all = |dtype| shapes.map(|(n, k, m)| key(dtype, n, k, m));
         [DType::F16, DType::F32].into_iter().flat_map(all).collect()
     }
@@ -89,7 +107,7 @@ struct AttentionCase {
 impl AttentionCase {
     /// One output head in f64.
     fn head(&self, row: usize, head: usize) -> Vec<f64> {
-        let AttentionShape { n_heads, n_kv_heads, head_dim, scale } = self.shape;
+        let AttentionShape { n_heads, n_kv_heads, head_dim, scale, window, softcap } = self.shape;
         let stored = |x: &f32| match self.keys {
             KvStore::F32(_) => f64::from(*x),
             KvStore::F16(_) => half::f16::from_f32(*x).to_f64(),
@@ -98,14 +116,18 @@ impl AttentionCase {
         let q = &self.q[(row * n_heads + head) * head_dim..][..head_dim];
         let score = |j: usize| {
             let k = &self.k[at(j)..][..head_dim];
-            f64::from(scale) * q.iter().zip(k).map(|(q, k)| f64::from(*q) * stored(k)).sum::<f64>()
+            let score =
+                f64::from(scale) * q.iter().zip(k).map(|(q, k)| f64::from(*q) * stored(k)).sum::<f64>();
+            softcap.map_or(score, |cap| f64::from(cap) * (score / f64::from(cap)).tanh())
         };
-        let mut weights: Vec<f64> = (0..=self.start + row).map(score).collect();
+        let position = self.start + row;
+        let first = window.map_or(0, |window| (position + 1).saturating_sub(window));
+        let mut weights: Vec<f64> = (first..=position).map(score).collect();
         let max = weights.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         weights.iter_mut().for_each(|w| *w = (*w - max).exp());
         let total: f64 = weights.iter().sum();
         let value = |d: usize| {
-            weights.iter().enumerate().map(|(j, w)| w * stored(&self.v[at(j) + d])).sum::<f64>() / total
+            (first..).zip(&weights).map(|(j, w)| w * stored(&self.v[at(j) + d])).sum::<f64>() / total
         };
         (0..head_dim).map(value).collect()
     }

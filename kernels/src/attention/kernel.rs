@@ -11,8 +11,9 @@ use super::{AttentionShape, KvView};
 use crate::cpu::Isa;
 use crate::cpu::simd::{self, Simd};
 use crate::error::{ShapeError, at_least, same};
-use crate::math::exp;
+use crate::math::{exp, tanh};
 use half::f16;
+use std::ops::Range;
 
 /// Lanes of a vector.
 const LANES: usize = 16;
@@ -29,8 +30,8 @@ impl<'a> Launch<'a> {
     /// A launch for query rows at positions below `positions`.
     ///
     /// # Errors
-    /// When query heads are no multiple of key heads, the stores differ in type, or the pages do not hold the positions
-    /// or lie outside the stores.
+    /// When query heads are no multiple of key heads, the stores differ in type, the window holds nothing, or the pages do
+    /// not hold the positions or lie outside the stores.
     pub(super) fn new(
         isa: Isa,
         shape: &'a AttentionShape,
@@ -41,6 +42,7 @@ impl<'a> Launch<'a> {
         same(OP, "number of query heads", shape.group() * shape.n_kv_heads, shape.n_heads)?;
         let width = |store: &KvStore| store.dtype().block_bytes();
         same(OP, "bytes of a cached value", width(kv.keys), width(kv.values))?;
+        at_least(OP, "keys in the window", 1, shape.window.unwrap_or(1))?;
         at_least(OP, "positions in the cache", positions, kv.pages.len() * PAGE)?;
         let pages = kv.pages.iter().max().map_or(0, |p| *p as usize + 1);
         at_least(OP, "pages in the key store", pages, kv.keys.pages(shape))?;
@@ -89,8 +91,10 @@ impl<'a> Launch<'a> {
                 scores: scores[g * stride..].as_mut_ptr(),
                 stride,
                 dim,
+                first: self.shape.first_key(position),
                 position,
                 scale: self.shape.scale,
+                softcap: self.shape.softcap,
                 keys: paged(keys),
                 values: paged(values),
             };
@@ -110,6 +114,19 @@ pub(super) struct Paged<'a, E> {
     pub(super) pages: &'a [u32],
 }
 
+impl<E> Heads<'_, E> {
+    /// Pages that are seen.
+    fn pages(&self) -> Range<usize> {
+        self.first / PAGE..self.position / PAGE + 1
+    }
+
+    /// Slots of a page that are seen.
+    fn slots(&self, page: usize) -> Range<usize> {
+        let start = page * PAGE;
+        self.first.saturating_sub(start)..PAGE.min(self.position + 1 - start)
+    }
+}
+
 impl<E> Paged<'_, E> {
     #[inline(always)]
     unsafe fn page(&self, i: usize) -> *const E {
@@ -121,16 +138,20 @@ impl<E> Paged<'_, E> {
 ///
 /// # Safety
 /// A microkernel for `G` heads may be called when `q` and `out` hold `G` rows of `dim` values, `scores` holds `G` rows of
-/// `stride` values with `stride` a multiple of 64 above `position`, every page up to the one of `position` is in `keys`
-/// (`[dim][64]`) and `values` (`[64][dim]`), and the machine has the instruction set.
+/// `stride` values with `stride` a multiple of 64 above `position`, `first` is at most `position`, every page from the one
+/// of `first` to the one of `position` is in `keys` (`[dim][64]`) and `values` (`[64][dim]`), and the machine has the
+/// instruction set.
 pub(super) struct Heads<'a, E> {
     pub(super) q: *const f32,
     pub(super) out: *mut f32,
     pub(super) scores: *mut f32,
     pub(super) stride: usize,
     pub(super) dim: usize,
+    /// First position that is seen.
+    pub(super) first: usize,
     pub(super) position: usize,
     pub(super) scale: f32,
+    pub(super) softcap: Option<f32>,
     pub(super) keys: Paged<'a, E>,
     pub(super) values: Paged<'a, E>,
 }
@@ -168,14 +189,17 @@ impl Element for f16 {
 /// `G` heads; `L` vectors are summed at once.
 #[inline(always)]
 unsafe fn heads<S: Simd, E: Element, const G: usize, const L: usize>(h: &Heads<'_, E>) {
-    for page in 0..h.position / PAGE + 1 {
+    for page in h.pages() {
         for block in 0..PAGE / LANES / L {
             scores::<S, E, G, L>(h, page, block * LANES * L);
         }
     }
     let mut totals = [0f32; G];
     for (g, total) in totals.iter_mut().enumerate() {
-        *total = softmax(std::slice::from_raw_parts_mut(h.scores.add(g * h.stride), h.position + 1));
+        let start = h.pages().start * PAGE;
+        let row = h.scores.add(g * h.stride + start);
+        let row = std::slice::from_raw_parts_mut(row, h.position + 1 - start);
+        *total = softmax(row, h.first - start, h.softcap);
     }
     let mut d = 0;
     while d + LANES * L <= h.dim {
@@ -220,9 +244,13 @@ unsafe fn scores<S: Simd, E: Element, const G: usize, const L: usize>(
     }
 }
 
-/// Replaces scores by `exp(score - max)` and returns their sum.
+/// Replaces scores by `exp(score - max)`, the first `unseen` by zero, and returns their sum.
 #[inline(always)]
-fn softmax(scores: &mut [f32]) -> f32 {
+fn softmax(scores: &mut [f32], unseen: usize, softcap: Option<f32>) -> f32 {
+    if let Some(cap) = softcap {
+        scores.iter_mut().for_each(|score| *score = cap * tanh(*score / cap));
+    }
+    scores[..unseen].fill(f32::NEG_INFINITY);
     let greater = |a: f32, b: f32| if b > a { b } else { a };
     let mut lanes = [f32::NEG_INFINITY; LANES];
     let (blocks, tail) = scores.as_chunks_mut::<LANES>();
@@ -251,10 +279,10 @@ unsafe fn weighted<S: Simd, E: Element, const G: usize, const L: usize>(
     totals: &[f32; G],
 ) {
     let mut sums = [[S::splat(0.0); L]; G];
-    for page in 0..h.position / PAGE + 1 {
+    for page in h.pages() {
         let values = h.values.page(page).add(d);
         let weights = h.scores.add(page * PAGE);
-        for slot in 0..PAGE.min(h.position + 1 - page * PAGE) {
+        for slot in h.slots(page) {
             let mut v = [S::splat(0.0); L];
             for (l, v) in v.iter_mut().enumerate() {
                 *v = E::load::<S>(values.add(slot * h.dim + l * LANES));
@@ -280,7 +308,7 @@ unsafe fn weighted<S: Simd, E: Element, const G: usize, const L: usize>(
 unsafe fn weighted_one<E: Element, const G: usize>(h: &Heads<'_, E>, d: usize, totals: &[f32; G]) {
     for (g, total) in totals.iter().enumerate() {
         let mut sum = 0f32;
-        for j in 0..=h.position {
+        for j in h.first..=h.position {
             let value = (*h.values.page(j / PAGE).add(j % PAGE * h.dim + d)).to_f32();
             sum = (*h.scores.add(g * h.stride + j)).mul_add(value, sum);
         }

@@ -2,10 +2,11 @@
 //!
 //! # Order of operations
 //! For one query row at position `p` and one head: `s[j] = scale * Σ_d q[d] * k[j][d]` by fused multiply-add in
-//! increasing `d` from zero, for the keys `j = 0..=p`; `w[j] = exp(s[j] - max s)`; `out[d] = (Σ_j w[j] * v[j][d]) / Σ_j
-//! w[j]`, the first sum by fused multiply-add in increasing `j` from zero, the second in sixteen interleaved f32 sums
-//! (key `j` in sum `j % 16`), these added in order. Keys are visited at fixed absolute positions, so a row's bits depend
-//! neither on how a prompt was cut into chunks nor on the other rows of a step nor on threads.
+//! increasing `d` from zero, for the keys `j = 0..=p`, or the last [`AttentionShape::window`] of these; with a soft cap,
+//! `s[j]` becomes `cap * tanh(s[j] / cap)`; `w[j] = exp(s[j] - max s)`; `out[d] = (Σ_j w[j] * v[j][d]) / Σ_j w[j]`, the
+//! first sum by fused multiply-add in increasing `j` from zero, the second in sixteen interleaved f32 sums (key `j` in sum
+//! `j % 16`), these added in order. Keys are visited at fixed absolute positions, so a row's bits depend neither on how a
+//! prompt was cut into chunks nor on the other rows of a step nor on threads.
 
 mod family;
 mod kernel;
@@ -29,9 +30,18 @@ pub struct AttentionShape {
     pub head_dim: usize,
     /// What scores are multiplied by, usually `1 / sqrt(head_dim)`.
     pub scale: f32,
+    /// Keys a query sees at most, its own included (a sliding window); `None`: all up to its own.
+    pub window: Option<usize>,
+    /// Keeps scores between minus and plus this value by `cap * tanh(score / cap)` (Gemma 2).
+    pub softcap: Option<f32>,
 }
 
 impl AttentionShape {
+    /// The first position that a query at `position` sees.
+    fn first_key(&self, position: usize) -> usize {
+        self.window.map_or(0, |window| (position + 1).saturating_sub(window))
+    }
+
     /// Query heads that share a key head.
     pub fn group(&self) -> usize {
         self.n_heads / self.n_kv_heads.max(1)
@@ -60,12 +70,12 @@ pub struct KvView<'a> {
 }
 
 /// Attention of consecutive query rows of one sequence: row `t` of `q` stands at position `start + t` and sees the keys
-/// at positions `0..=start + t`, which are already in the cache.
+/// at positions `0..=start + t`, or the last of these that its window holds, which are already in the cache.
 ///
 /// `q` and `out` are `[rows][n_heads][head_dim]`, `scratch` holds [`AttentionShape::scratch_len`] values or more.
 ///
 /// # Errors
-/// When a size does not fit the others, or a position lies beyond the sequence's pages.
+/// When a size does not fit the others, a position lies beyond the sequence's pages, or the window holds no key.
 #[allow(clippy::too_many_arguments, reason = "a launch: how, where, inputs, scratch, output")]
 pub fn attention(
     pool: &Pool,

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::DType;
-use crate::math::exp;
+use crate::math::{exp, tanh};
 use crate::testdata::Random;
 use half::f16;
 
@@ -19,7 +19,8 @@ struct Fixture {
 
 impl Fixture {
     fn new(dtype: DType, (n_heads, n_kv_heads, head_dim): (usize, usize, usize), positions: usize) -> Self {
-        let shape = AttentionShape { n_heads, n_kv_heads, head_dim, scale: 1.0 / (head_dim as f32).sqrt() };
+        let scale = 1.0 / (head_dim as f32).sqrt();
+        let shape = AttentionShape { n_heads, n_kv_heads, head_dim, scale, window: None, softcap: None };
         let mut random = Random::new(7);
         let used = positions.div_ceil(PAGE);
         // Pages out of order, and one unused in the store.
@@ -56,30 +57,32 @@ impl Fixture {
 
     /// One row of one query head in the documented order, and in f64.
     fn reference(&self, position: usize, head: usize) -> (Vec<f32>, Vec<f64>) {
-        let AttentionShape { n_heads, n_kv_heads, head_dim, scale } = self.shape;
+        let AttentionShape { n_heads, n_kv_heads, head_dim, scale, window, softcap } = self.shape;
+        let first = window.map_or(0, |window| (position + 1).saturating_sub(window));
         let q = &self.q[(position * n_heads + head) * head_dim..][..head_dim];
         let at = |j: usize| (j * n_kv_heads + head / self.shape.group()) * head_dim;
         let mut scores = Vec::new();
         let mut wide = Vec::new();
-        for j in 0..=position {
+        for j in first..=position {
             let k = &self.k[at(j)..][..head_dim];
-            scores.push(scale * q.iter().zip(k).fold(0f32, |sum, (q, k)| q.mul_add(*k, sum)));
-            wide.push(
-                f64::from(scale) * q.iter().zip(k).map(|(q, k)| f64::from(*q) * f64::from(*k)).sum::<f64>(),
-            );
+            let score = scale * q.iter().zip(k).fold(0f32, |sum, (q, k)| q.mul_add(*k, sum));
+            scores.push(softcap.map_or(score, |cap| cap * tanh(score / cap)));
+            let score =
+                f64::from(scale) * q.iter().zip(k).map(|(q, k)| f64::from(*q) * f64::from(*k)).sum::<f64>();
+            wide.push(softcap.map_or(score, |cap| f64::from(cap) * (score / f64::from(cap)).tanh()));
         }
         let max = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
         let wide_max = wide.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         scores.iter_mut().for_each(|s| *s = exp(*s - max));
         wide.iter_mut().for_each(|s| *s = (*s - wide_max).exp());
         let mut sums = [0f32; 16];
-        scores.iter().enumerate().for_each(|(j, w)| sums[j % 16] += w);
+        (first..).zip(&scores).for_each(|(j, w)| sums[j % 16] += w);
         let (total, wide_total) = (sums.iter().sum::<f32>(), wide.iter().sum::<f64>());
         let value = |d: usize| {
-            scores.iter().enumerate().fold(0f32, |sum, (j, w)| w.mul_add(self.v[at(j) + d], sum)) / total
+            (first..).zip(&scores).fold(0f32, |sum, (j, w)| w.mul_add(self.v[at(j) + d], sum)) / total
         };
         let wide_value = |d: usize| {
-            wide.iter().enumerate().map(|(j, w)| w * f64::from(self.v[at(j) + d])).sum::<f64>() / wide_total
+            (first..).zip(&wide).map(|(j, w)| w * f64::from(self.v[at(j) + d])).sum::<f64>() / wide_total
         };
         ((0..head_dim).map(value).collect(), (0..head_dim).map(wide_value).collect())
     }
@@ -88,35 +91,55 @@ impl Fixture {
 const SHAPES: [(usize, usize, usize); 6] =
     [(9, 3, 64), (4, 4, 80), (8, 1, 16), (5, 1, 40), (2, 2, 7), (14, 2, 128)];
 
-#[test]
-fn every_version_keeps_the_documented_order() {
-    for dtype in [DType::F16, DType::F32] {
-        for shape in SHAPES {
-            let f = Fixture::new(dtype, shape, 131);
-            let (kv, group, dim) = (f.view(), f.shape.group(), f.shape.head_dim);
-            for isa in [Isa::Portable, Isa::Avx2, Isa::Avx512] {
-                if isa > Isa::detect() {
-                    eprintln!("not tested: this machine has no {isa}");
-                    continue;
-                }
-                let launch = Launch::new(isa, &f.shape, &kv, 131).unwrap();
-                for position in [0, 1, 15, 16, 63, 64, 100, 130] {
-                    for head in 0..f.shape.n_kv_heads {
-                        let at = (position * f.shape.n_heads + head * group) * dim;
-                        let mut scores = vec![f32::NAN; f.shape.scores_len(131)];
-                        let mut out = vec![f32::NAN; group * dim];
-                        launch.run(position, head, &f.q[at..][..group * dim], &mut scores, &mut out);
-                        for (g, out) in out.chunks(dim).enumerate() {
-                            let (want, exact) = f.reference(position, head * group + g);
-                            assert_eq!(out, want, "{dtype} {shape:?} {isa} position {position}");
-                            for (a, b) in out.iter().zip(exact) {
-                                assert!((f64::from(*a) - b).abs() < 2e-5, "{a} {b}");
-                            }
-                        }
+/// Every instruction set against the references, bit for bit and to 2e-5.
+fn check_versions(f: &Fixture) {
+    let (kv, group, dim) = (f.view(), f.shape.group(), f.shape.head_dim);
+    for isa in [Isa::Portable, Isa::Avx2, Isa::Avx512] {
+        if isa > Isa::detect() {
+            eprintln!("not tested: this machine has no {isa}");
+            continue;
+        }
+        let launch = Launch::new(isa, &f.shape, &kv, 131).unwrap();
+        for position in [0, 1, 15, 16, 63, 64, 100, 130] {
+            for head in 0..f.shape.n_kv_heads {
+                let at = (position * f.shape.n_heads + head * group) * dim;
+                let mut scores = vec![f32::NAN; f.shape.scores_len(131)];
+                let mut out = vec![f32::NAN; group * dim];
+                launch.run(position, head, &f.q[at..][..group * dim], &mut scores, &mut out);
+                for (g, out) in out.chunks(dim).enumerate() {
+                    let (want, exact) = f.reference(position, head * group + g);
+                    assert_eq!(out, want, "{:?} {:?} {isa} position {position}", f.keys.dtype(), f.shape);
+                    for (a, b) in out.iter().zip(exact) {
+                        assert!((f64::from(*a) - b).abs() < 2e-5, "{a} {b}");
                     }
                 }
             }
         }
+    }
+}
+
+#[test]
+fn every_version_keeps_the_documented_order() {
+    for dtype in [DType::F16, DType::F32] {
+        for shape in SHAPES {
+            check_versions(&Fixture::new(dtype, shape, 131));
+        }
+    }
+}
+
+#[test]
+fn windows_and_caps_keep_it_too() {
+    for (window, softcap) in [
+        (Some(1), None),
+        (Some(17), None),
+        (Some(64), None),
+        (Some(1000), None),
+        (None, Some(2.0)),
+        (Some(70), Some(2.0)),
+    ] {
+        let mut f = Fixture::new(DType::F32, (9, 3, 40), 131);
+        (f.shape.window, f.shape.softcap) = (window, softcap);
+        check_versions(&f);
     }
 }
 
@@ -160,6 +183,8 @@ fn sizes_that_do_not_fit_are_errors() {
     assert!(run(127, &q, f.view(), 255).is_err(), "scratch too short");
     assert!(run(0, &q[..31], f.view(), 256).is_err(), "half a row");
     assert!(run(0, &q, KvView { pages: &[0, 3], ..f.view() }, 256).is_err(), "page outside the store");
+    let blind = AttentionShape { window: Some(0), ..f.shape };
+    assert!(attention(&pool, 1, &blind, 0, &q, &f.view(), &mut [0.0; 256], &mut [0.0; 32]).is_err());
     let huge = AttentionShape { n_heads: 1 << 63, n_kv_heads: 1 << 62, ..f.shape };
     assert!(attention(&pool, 1, &huge, 0, &q, &f.view(), &mut [0.0; 256], &mut [0.0; 32]).is_err());
     assert!(run(usize::MAX, &q, f.view(), 256).is_err(), "positions that wrap around");

@@ -96,7 +96,7 @@ pub trait Case: Send + Sync {
 
 /// Every family.
 pub fn families() -> &'static [&'static dyn Family] {
-    static ALL: [&dyn Family; 8] = [
+    static ALL: [&dyn Family; 11] = [
         &MatmulFamily,
         &ops::QUANTISE,
         &ops::EMBED,
@@ -104,7 +104,10 @@ pub fn families() -> &'static [&'static dyn Family] {
         &ops::ROPE,
         &AttentionFamily,
         &ops::SWIGLU,
+        &ops::GEGLU,
         &ops::ADD,
+        &ops::SCALE,
+        &ops::SOFTCAP,
     ];
     &ALL
 }

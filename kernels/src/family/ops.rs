@@ -5,7 +5,7 @@ use crate::cpu::Pool;
 use crate::error::same;
 use crate::matmul::{Matrix, PackedMatrix, Q8Rows};
 use crate::quant::GROUP;
-use crate::rope::{Pairing, RopeTable};
+use crate::rope::{Pairing, RopeTable, Scaling};
 use crate::space::Config;
 use crate::testdata::{self, Hash, Random};
 use crate::{Cost, DType, KernelKey, NumericClass, NumericPath, ShapeError};
@@ -159,6 +159,64 @@ pub(super) static SWIGLU: &Op = &Op {
     },
 };
 
+pub(super) static GEGLU: &Op = &Op {
+    name: "geglu",
+    class: NumericClass::F32,
+    dtypes: &[DType::F32],
+    shapes: ROWS,
+    lengths: |key| [key.m * key.k; 2],
+    cost: |key| cost(2 * key.m * key.k, key.m * key.k, 29),
+    run: |inputs, _, out| activation::geglu(&inputs.a, &inputs.b, out),
+    reference: |inputs| {
+        let value = |(gate, up): (&f32, &f32)| {
+            let gate = f64::from(*gate);
+            let inner = (2.0 / std::f64::consts::PI).sqrt() * (gate + 0.044715 * gate.powi(3));
+            let value = 0.5 * gate * (1.0 + inner.tanh()) * f64::from(*up);
+            // Far below zero the exponential turns roundings of its argument into relative errors.
+            (value, value.abs() * FEW * (1.0 + inner.abs()) + 1e-15)
+        };
+        inputs.a.iter().zip(&inputs.b).map(value).collect()
+    },
+};
+
+/// By the square root of 640.
+pub(super) static SCALE: &Op = &Op {
+    name: "scale",
+    class: NumericClass::F32,
+    dtypes: &[DType::F32],
+    shapes: ROWS,
+    lengths: |key| [key.m * key.k, 0],
+    cost: |key| cost(key.m * key.k, key.m * key.k, 1),
+    run: |inputs, _, out| {
+        out.copy_from_slice(&inputs.a);
+        elementwise::scale(out, 25.298_221);
+        Ok(())
+    },
+    reference: |inputs| {
+        let value = |x: &f32| f64::from(*x) * f64::from(25.298_221f32);
+        inputs.a.iter().map(value).map(|v| (v, v.abs() * FEW)).collect()
+    },
+};
+
+/// To 5, which some of the inputs pass and others do not reach.
+pub(super) static SOFTCAP: &Op = &Op {
+    name: "softcap",
+    class: NumericClass::F32,
+    dtypes: &[DType::F32],
+    shapes: ROWS,
+    lengths: |key| [key.m * key.k, 0],
+    cost: |key| cost(key.m * key.k, key.m * key.k, 37),
+    run: |inputs, _, out| {
+        out.copy_from_slice(&inputs.a);
+        elementwise::softcap(out, 5.0);
+        Ok(())
+    },
+    reference: |inputs| {
+        let value = |x: &f32| 5.0 * (f64::from(*x) / 5.0).tanh();
+        inputs.a.iter().map(value).map(|v| (v, v.abs() * FEW)).collect()
+    },
+};
+
 pub(super) static ADD: &Op = &Op {
     name: "add",
     class: NumericClass::F32,
@@ -187,7 +245,7 @@ pub(super) static ROPE: &Op = &Op {
     cost: |key| cost(2 * key.m * key.n, key.m * key.n, 3),
     run: |inputs, _, out| {
         let KernelKey { n, k, .. } = inputs.key;
-        let table = RopeTable::new(k, 1e5, None, ROPE_START + inputs.key.m)?;
+        let table = RopeTable::new(k, 1e5, &Scaling::None, None, ROPE_START + inputs.key.m)?;
         out.copy_from_slice(&inputs.a);
         let mut rows = out.chunks_exact_mut(n).zip(ROPE_START..);
         rows.try_for_each(|(row, position)| table.apply(rope_pairing(&inputs.key), row, k, position))

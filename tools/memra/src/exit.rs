@@ -2,7 +2,7 @@
 //! interface, and scripts and schedulers read them.
 
 use memra_engine::Error as EngineError;
-use memra_formats::GgufError;
+use memra_formats::{CheckpointError, GgufError, JsonError, SafetensorsError};
 use memra_harness::ab::AbError;
 use memra_harness::record::LogError;
 use memra_harness::subject::SubjectError;
@@ -55,7 +55,7 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<Exit> {
     }
     if let Some(error) = cause.downcast_ref::<EngineError>() {
         return match error {
-            EngineError::File(error) => Some(gguf_code(error)),
+            EngineError::File(error) => Some(checkpoint_code(error)),
             EngineError::NotFinite { .. } => Some(Exit::Incorrect),
             EngineError::Tensor { .. } => Some(Exit::Corrupt),
             _ => Some(Exit::Usage),
@@ -70,6 +70,22 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<Exit> {
         .or_else(|| cause.downcast_ref().map(memra_board::Error::code))
         .or_else(|| cause.downcast_ref::<LogError>().map(|_| Exit::Corrupt))
         .or_else(|| cause.downcast_ref().map(io_code))
+}
+
+fn checkpoint_code(error: &CheckpointError) -> Exit {
+    match error {
+        CheckpointError::Gguf(error) => gguf_code(error),
+        CheckpointError::Safetensors(error) => safetensors_code(error),
+    }
+}
+
+fn safetensors_code(error: &SafetensorsError) -> Exit {
+    match error {
+        SafetensorsError::Open { source, .. } => io_code(source),
+        SafetensorsError::Json(JsonError::Open { source, .. }) => io_code(source),
+        SafetensorsError::NotAFile { .. } | SafetensorsError::NoWeights { .. } => Exit::Usage,
+        _ => Exit::Corrupt,
+    }
 }
 
 fn gguf_code(error: &GgufError) -> Exit {
@@ -107,11 +123,11 @@ mod tests {
     #[test]
     fn errors_get_the_code_of_their_cause_and_say_nothing_twice() {
         let missing = GgufError::Open { path: "m.gguf".into(), source: io::ErrorKind::NotFound.into() };
-        let missing = anyhow::Error::new(EngineError::File(missing)).context("m.gguf");
+        let missing = anyhow::Error::new(EngineError::from(missing)).context("m.gguf");
         assert_eq!(classify(&missing), Exit::Usage);
         let said = describe(&missing);
         assert_eq!(said.matches("m.gguf").count(), 1, "{said}");
-        let damaged = anyhow::Error::new(EngineError::File(GgufError::Magic { found: "PK".into() }));
+        let damaged = anyhow::Error::new(EngineError::from(GgufError::Magic { found: "PK".into() }));
         assert_eq!(classify(&damaged), Exit::Corrupt);
         assert!(describe(&damaged.context("m.gguf")).starts_with("m.gguf: not a GGUF file"));
         assert_eq!(classify(&Failure::error(Exit::Incorrect, "wrong").context("check")), Exit::Incorrect);

@@ -2,7 +2,7 @@
 
 use super::pages::PageId;
 use crate::Error;
-use crate::program::StateSpec;
+use memra_kernels::DType;
 use memra_kernels::attention::{AttentionShape, KvStore, KvView, Side};
 
 /// One layer's keys and values.
@@ -13,31 +13,42 @@ struct Layer {
     values: KvStore,
 }
 
-/// The pages of every state of a Program, all sequences together.
-#[derive(Debug)]
-pub(crate) struct KvCache {
+/// The pages of every key-value state of a Program, all sequences together.
+#[derive(Debug, Default)]
+pub(super) struct KvCache {
     layers: Vec<Layer>,
 }
 
 impl KvCache {
-    pub(crate) fn new(states: &[StateSpec], pages: usize) -> Result<Self, Error> {
-        let layer = |spec: &StateSpec| {
-            let StateSpec::Kv { heads, head_dim, dtype } = *spec;
-            let shape = AttentionShape { n_heads: heads, n_kv_heads: heads, head_dim, scale: 1.0 };
-            let store = || KvStore::new(dtype, &shape, pages).map_err(Error::Argument);
-            Ok(Layer { shape, keys: store()?, values: store()? })
+    /// Adds a layer of so many pages and returns its index.
+    pub(super) fn push(
+        &mut self,
+        heads: usize,
+        head_dim: usize,
+        dtype: DType,
+        pages: usize,
+    ) -> Result<usize, Error> {
+        let shape = AttentionShape {
+            n_heads: heads,
+            n_kv_heads: heads,
+            head_dim,
+            scale: 1.0,
+            window: None,
+            softcap: None,
         };
-        Ok(KvCache { layers: states.iter().map(layer).collect::<Result<_, Error>>()? })
+        let store = || KvStore::new(dtype, &shape, pages).map_err(Error::Argument);
+        self.layers.push(Layer { shape, keys: store()?, values: store()? });
+        Ok(self.layers.len() - 1)
     }
 
     /// A sequence's view of one layer.
-    pub(crate) fn view<'a>(&'a self, layer: usize, pages: &'a [PageId]) -> KvView<'a> {
+    pub(super) fn view<'a>(&'a self, layer: usize, pages: &'a [PageId]) -> KvView<'a> {
         let Layer { keys, values, .. } = &self.layers[layer];
         KvView { keys, values, pages }
     }
 
     /// Stores one position's key and value rows.
-    pub(crate) fn write(
+    pub(super) fn write(
         &mut self,
         layer: usize,
         pages: &[PageId],
@@ -51,7 +62,7 @@ impl KvCache {
     }
 
     /// Copies a page in every layer.
-    pub(crate) fn copy_page(&mut self, from: PageId, to: PageId) {
+    pub(super) fn copy_page(&mut self, from: PageId, to: PageId) {
         for Layer { shape, keys, values } in &mut self.layers {
             let len = shape.n_kv_heads * shape.head_dim * super::PAGE;
             let (from, to) = (from as usize * len, to as usize * len);
@@ -65,7 +76,7 @@ impl KvCache {
     }
 
     /// Bytes held.
-    pub(crate) fn bytes(&self) -> u64 {
+    pub(super) fn bytes(&self) -> u64 {
         self.layers.iter().map(|l| (l.keys.bytes() + l.values.bytes()) as u64).sum()
     }
 }

@@ -2,15 +2,16 @@
 
 use super::Step;
 use crate::Error;
-use crate::cache::{KvCache, SeqState};
+use crate::cache::Cache;
 use crate::model::{Model, Weight};
-use crate::program::{BufferId, BufferSpec, Extent, Op, OpKind, Program, Rope, StateSpec, Storage};
+use crate::program::{Attend, BufferId, BufferSpec, Extent, Op, OpKind, Program, Rope, StateSpec, Storage};
 use crate::session::{OpTime, SessionOptions};
+use memra_kernels::activation::{geglu, swiglu};
 use memra_kernels::attention::{AttentionShape, attention};
 use memra_kernels::cpu::Pool;
 use memra_kernels::matmul::{self, Activations, MatmulConfig, Q8Rows};
 use memra_kernels::rope::{Pairing, RopeTable};
-use memra_kernels::{ShapeError, activation, elementwise, fault, norm};
+use memra_kernels::{ShapeError, elementwise, fault, norm};
 use std::mem;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -26,6 +27,9 @@ type RowTask<'a> = dyn Fn(usize, &mut [f32]) -> Outcome + Sync + 'a;
 
 /// The same, with the same rows of an input before them.
 type PairTask<'a> = dyn Fn(&[f32], &mut [f32]) -> Outcome + Sync + 'a;
+
+/// A gated activation of `gate` and `up`.
+type Glu = fn(&[f32], &[f32], &mut [f32]) -> Outcome;
 
 /// A Program with its buffers, weights and kernel configurations.
 pub(crate) struct CpuExecutor {
@@ -66,10 +70,14 @@ impl CpuExecutor {
         for op in &program.ops {
             ready.push(match op.kind {
                 OpKind::Matmul { .. } => Ready::Matmul(matmul_config(op, options)?),
-                OpKind::Rope { rope, .. } => Ready::Rope(tables.get(op, rope)?),
-                OpKind::Attention { state, heads, scale, .. } => {
+                OpKind::Rope { rope, .. } => {
+                    let factors = rope.factors.map_or(&[][..], |id| weights[id.0 as usize].vector());
+                    Ready::Rope(tables.get(op, rope, factors)?)
+                }
+                OpKind::Attention { state, attend, .. } => {
                     let StateSpec::Kv { heads: n_kv_heads, head_dim, .. } = program.states[state.0 as usize];
-                    let shape = AttentionShape { n_heads: heads, n_kv_heads, head_dim, scale };
+                    let Attend { heads: n_heads, scale, window, softcap } = attend;
+                    let shape = AttentionShape { n_heads, n_kv_heads, head_dim, scale, window, softcap };
                     scratch = scratch.max(shape.scratch_len(threads, program.bucket.context));
                     Ready::Attention(shape)
                 }
@@ -120,10 +128,10 @@ impl CpuExecutor {
     }
 
     /// Runs one step.
-    pub(crate) fn run(&mut self, pool: &Pool, step: &Step<'_>, kv: &mut KvCache) -> Result<(), Error> {
+    pub(crate) fn run(&mut self, pool: &Pool, step: &Step<'_>, cache: &mut Cache) -> Result<(), Error> {
         for at in 0..self.program.ops.len() {
             let start = self.times.is_some().then(Instant::now);
-            self.op(at, pool, step, kv)
+            self.op(at, pool, step, cache)
                 .map_err(|source| Error::Kernel { op: self.program.ops[at].name.clone(), source })?;
             if let (Some(start), Some(times)) = (start, &mut self.times) {
                 times[at].0 += start.elapsed();
@@ -134,14 +142,13 @@ impl CpuExecutor {
     }
 
     /// Runs op `at` over the rows that the step fills.
-    fn op(&mut self, at: usize, pool: &Pool, step: &Step<'_>, kv: &mut KvCache) -> Outcome {
+    fn op(&mut self, at: usize, pool: &Pool, step: &Step<'_>, cache: &mut Cache) -> Outcome {
         let kind = self.program.ops[at].kind;
         match kind {
             OpKind::KvAppend { k, v, state } => {
-                let layer = state.0 as usize;
                 let (k, v) = (self.row_iter(k), self.row_iter(v));
                 for ((row, k), v) in step.rows.iter().zip(k).zip(v) {
-                    kv.write(layer, pages(step.sequences, row.seq), row.position, k, v)?;
+                    cache.write_kv(state, row.seq, row.position, k, v)?;
                 }
                 Ok(())
             }
@@ -162,7 +169,7 @@ impl CpuExecutor {
                 let result = match &mut taken {
                     Buffer::F32(values) if len > 0 => {
                         let out = &mut values[..len];
-                        let result = self.compute(at, pool, step, kv, out, &mut scratch);
+                        let result = self.compute(at, pool, step, cache, out, &mut scratch);
                         if self.wrong.as_deref() == Some(kind.family()) {
                             fault::corrupt(out);
                         }
@@ -183,7 +190,7 @@ impl CpuExecutor {
         at: usize,
         pool: &Pool,
         step: &Step<'_>,
-        kv: &KvCache,
+        cache: &Cache,
         out: &mut [f32],
         scratch: &mut [f32],
     ) -> Outcome {
@@ -228,7 +235,7 @@ impl CpuExecutor {
                 let q = self.f32s(q);
                 let mut first = 0;
                 for run in step.rows.chunk_by(|a, b| a.seq == b.seq && a.position + 1 == b.position) {
-                    let view = kv.view(state.0 as usize, pages(step.sequences, run[0].seq));
+                    let view = cache.kv(state, run[0].seq);
                     let (from, to) = (first * width, (first + run.len()) * width);
                     let (q, out) = (&q[from..to], &mut out[from..to]);
                     attention(pool, pool.threads(), shape, run[0].position, q, &view, scratch, out)?;
@@ -236,14 +243,11 @@ impl CpuExecutor {
                 }
                 Ok(())
             }
-            (OpKind::SwiGlu { gate, up, .. }, _) => {
-                let (gate, up) = (self.f32s(gate), self.f32s(up));
-                by_rows(pool, out, 1, &|first, part| {
-                    let range = first..first + part.len();
-                    activation::swiglu(&gate[range.clone()], &up[range], part)
-                })
-            }
+            (OpKind::SwiGlu { gate, up, .. }, _) => self.gated(pool, gate, up, out, swiglu),
+            (OpKind::GeGlu { gate, up, .. }, _) => self.gated(pool, gate, up, out, geglu),
             (OpKind::Add { y, .. }, _) => self.rowwise(pool, y, out, &|y, x| elementwise::add(x, y)),
+            (OpKind::Scale { factor, .. }, _) => in_place(pool, out, &|x| elementwise::scale(x, factor)),
+            (OpKind::Softcap { cap, .. }, _) => in_place(pool, out, &|x| elementwise::softcap(x, cap)),
             (OpKind::Gather { x, .. }, _) => {
                 let (x, width) = (self.f32s(x), self.width(x));
                 for (out, &row) in out.chunks_exact_mut(width).zip(step.wanted) {
@@ -259,6 +263,15 @@ impl CpuExecutor {
     fn rowwise(&self, pool: &Pool, x: BufferId, out: &mut [f32], task: &PairTask<'_>) -> Outcome {
         let (x, width) = (self.f32s(x), self.width(x));
         by_rows(pool, out, width, &|first, part| task(&x[first * width..][..part.len()], part))
+    }
+
+    /// An activation of `gate`, times `up`.
+    fn gated(&self, pool: &Pool, gate: BufferId, up: BufferId, out: &mut [f32], glu: Glu) -> Outcome {
+        let (gate, up) = (self.f32s(gate), self.f32s(up));
+        by_rows(pool, out, 1, &|first, part| {
+            let range = first..first + part.len();
+            glu(&gate[range.clone()], &up[range], part)
+        })
     }
 
     fn rows(&self, id: BufferId, step: &Step<'_>) -> usize {
@@ -305,8 +318,12 @@ fn by_rows(pool: &Pool, out: &mut [f32], width: usize, task: &RowTask<'_>) -> Ou
     failure.into_inner().map_or(Ok(()), Err)
 }
 
-fn pages(sequences: &[Option<SeqState>], seq: usize) -> &[u32] {
-    sequences[seq].as_ref().map_or(&[], SeqState::pages)
+/// Calls `task` on parts of `out`.
+fn in_place(pool: &Pool, out: &mut [f32], task: &(dyn Fn(&mut [f32]) + Sync)) -> Outcome {
+    by_rows(pool, out, 1, &|_, part| {
+        task(part);
+        Ok(())
+    })
 }
 
 fn matmul_config(op: &Op, options: &SessionOptions) -> Result<MatmulConfig, Error> {
@@ -321,7 +338,8 @@ fn matmul_config(op: &Op, options: &SessionOptions) -> Result<MatmulConfig, Erro
 /// Rotation tables of a session: one for all ops that rotate alike.
 pub(crate) struct RopeTables {
     positions: usize,
-    tables: Vec<(Rope, Arc<RopeTable>)>,
+    /// With the factors that each was made with; none stands for ones.
+    tables: Vec<(Rope, Vec<f32>, Arc<RopeTable>)>,
 }
 
 impl RopeTables {
@@ -330,15 +348,18 @@ impl RopeTables {
         RopeTables { positions, tables: Vec::new() }
     }
 
-    fn get(&mut self, op: &Op, rope: Rope) -> Result<Arc<RopeTable>, Error> {
-        let alike = |other: &Rope| other.dims == rope.dims && other.base == rope.base;
-        if let Some((_, table)) = self.tables.iter().find(|(other, _)| alike(other)) {
+    fn get(&mut self, op: &Op, rope: Rope, factors: &[f32]) -> Result<Arc<RopeTable>, Error> {
+        let alike = |other: &Rope, by: &[f32]| {
+            (other.dims, other.base, other.scaling) == (rope.dims, rope.base, rope.scaling) && by == factors
+        };
+        if let Some((.., table)) = self.tables.iter().find(|(other, by, _)| alike(other, by)) {
             return Ok(table.clone());
         }
-        let table = RopeTable::new(rope.dims, rope.base, None, self.positions)
+        let divisors = Some(factors).filter(|factors| !factors.is_empty());
+        let table = RopeTable::new(rope.dims, rope.base, &rope.scaling, divisors, self.positions)
             .map_err(|source| Error::Kernel { op: op.name.clone(), source })?;
         let table = Arc::new(table);
-        self.tables.push((rope, table.clone()));
+        self.tables.push((rope, factors.to_vec(), table.clone()));
         Ok(table)
     }
 }

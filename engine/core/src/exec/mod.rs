@@ -4,8 +4,6 @@ mod cpu;
 
 pub(crate) use cpu::{CpuExecutor, RopeTables};
 
-use crate::cache::SeqState;
-
 /// Everything that varies from step to step.
 #[derive(Clone, Copy)]
 pub(crate) struct Step<'a> {
@@ -13,8 +11,6 @@ pub(crate) struct Step<'a> {
     pub(crate) rows: &'a [StepRow],
     /// Rows whose logits are wanted, ascending.
     pub(crate) wanted: &'a [u32],
-    /// The sequences that rows name.
-    pub(crate) sequences: &'a [Option<SeqState>],
 }
 
 /// One row of a step.
@@ -22,6 +18,6 @@ pub(crate) struct Step<'a> {
 pub(crate) struct StepRow {
     pub(crate) token: u32,
     pub(crate) position: usize,
-    /// Index into [`Step::sequences`].
+    /// The sequence, by its number in the cache.
     pub(crate) seq: usize,
 }

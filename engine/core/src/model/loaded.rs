@@ -1,6 +1,7 @@
 //! A model whose weights are ready to compute with.
 
 use super::ModelFile;
+use super::source::Change;
 use crate::Error;
 use crate::program::{OpKind, Program, WeightId};
 use memra_formats::SharedBytes;
@@ -114,22 +115,25 @@ fn read(
 ) -> Result<Weight, Error> {
     let spec = &program.weights[id.0 as usize];
     let broken = |e: quant::QuantError| Error::Tensor { name: spec.name.clone(), problem: e.to_string() };
-    let tensor = file.gguf().tensor(&spec.name)?;
+    let data = file.matrix(&spec.name, 0)?;
     let (dtype, n, k) = (spec.dtype, spec.n, spec.k);
     if vector {
         let mut values = vec![0.0; n * k];
-        quant::decode(dtype, tensor.data(), &mut values).map_err(broken)?;
+        quant::decode(dtype, &data, &mut values).map_err(broken)?;
+        if file.change(&spec.name) == Change::AddOne {
+            values.iter_mut().for_each(|value| *value += 1.0);
+        }
         return Ok(Weight::Vector(values));
     }
-    let matrix = Matrix::new(dtype, n, k, tensor.data()).map_err(broken)?;
+    let matrix = Matrix::new(dtype, n, k, &data).map_err(broken)?;
     Ok(match pack {
         Some(pool) => {
             let packed = PackedMatrix::pack(&matrix, pool);
             // One copy in memory is enough.
-            tensor.shared_data().evict();
+            data.evict();
             Weight::Packed(packed)
         }
-        None => Weight::Mapped { dtype, n, k, data: tensor.shared_data() },
+        None => Weight::Mapped { dtype, n, k, data },
     })
 }
 

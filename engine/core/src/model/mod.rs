@@ -1,38 +1,80 @@
-//! Models: from a file to a configuration, a Program, and weights ready to compute with.
+//! Models: from a file or a folder to a configuration, a Program, and weights ready to compute with.
+//!
+//! `source` opens either kind of model as tensors and hyperparameters under GGUF's names; [`ModelConfig`] is what
+//! architectures share; each architecture is a file that says what it adds, and builds the Program.
 
+mod blocks;
 mod config;
+mod dense;
 mod file;
+mod gemma3;
 mod llama;
 mod loaded;
+mod qwen2;
+mod qwen3;
+mod rope;
+mod source;
+mod tokenizer;
+mod windows;
 
 pub use config::ModelConfig;
 pub use file::ModelFile;
 pub(crate) use loaded::Weight;
 pub use loaded::{LoadOptions, Model};
+pub use rope::RopeConfig;
 
 use crate::Error;
 use crate::program::{Builder, Value};
+use source::{Field, Keys, Rule};
+use std::fmt::Debug;
 
-/// A model architecture: how its configuration differs, and how its Program is built.
+/// A model architecture: what it is called, how its files differ from others', and what it computes.
 #[derive(Debug)]
 struct Architecture {
-    /// As `general.architecture` names it.
+    /// As `general.architecture` names it in GGUF files.
     name: &'static str,
-    /// Pairing of rotated values, which GGUF fixes by architecture.
+    /// As `model_type` names it in `config.json`.
+    model_types: &'static [&'static str],
+    /// Pairing of rotated values in GGUF files, which is fixed by architecture; in folders it is that of GPT-NeoX always.
     rope_neox: bool,
-    /// Emits the Program and returns the logits.
-    build: fn(&ModelConfig, &mut Builder<'_>) -> Result<Value, Error>,
+    /// Every so many layers one sees the whole context, where the model has a sliding window and does not say.
+    window_pattern: Option<usize>,
+    /// Names of tensors in folders, where they are not the common ones.
+    rules: &'static [Rule],
+    /// Hyperparameters of its own, and where `config.json` has them.
+    fields: &'static [Field],
+    /// Reads what is not shared.
+    read: Read,
+}
+
+/// Reads an architecture's own hyperparameters.
+type Read = fn(&Keys<'_>, &ModelConfig) -> Result<Box<dyn Graph>, Error>;
+
+/// What a model computes: an architecture with its own hyperparameters.
+trait Graph: Debug + Send + Sync {
+    /// Emits the Program and returns its result, the logits.
+    fn build(&self, config: &ModelConfig, b: &mut Builder<'_>) -> Result<Value, Error>;
 }
 
 /// Every architecture this build knows.
-const ARCHITECTURES: &[Architecture] = &[llama::ARCHITECTURE];
+const ARCHITECTURES: &[Architecture] =
+    &[llama::ARCHITECTURE, qwen2::ARCHITECTURE, qwen3::ARCHITECTURE, gemma3::ARCHITECTURE];
 
 impl Architecture {
-    fn find(name: &str) -> Option<&'static Architecture> {
+    fn by_gguf(name: &str) -> Option<&'static Architecture> {
         ARCHITECTURES.iter().find(|a| a.name == name)
     }
 
-    fn names() -> String {
+    fn by_model_type(name: &str) -> Option<&'static Architecture> {
+        ARCHITECTURES.iter().find(|a| a.model_types.contains(&name))
+    }
+
+    fn gguf_names() -> String {
         ARCHITECTURES.iter().map(|a| a.name).collect::<Vec<_>>().join(", ")
+    }
+
+    fn model_types() -> String {
+        let types = ARCHITECTURES.iter().flat_map(|a| a.model_types.iter().copied());
+        types.collect::<Vec<_>>().join(", ")
     }
 }

@@ -1,8 +1,8 @@
 //! Builds a Program from an architecture's description: values in, ops, buffers and dependencies out.
 
 use super::{
-    Bucket, BufferId, BufferSpec, Extent, Op, OpKind, Program, Rope, StateId, StateSpec, Storage, WeightId,
-    WeightSpec,
+    Attend, Bucket, BufferId, BufferSpec, Extent, Op, OpKind, Program, Rope, StateId, StateSpec, Storage,
+    WeightId, WeightSpec,
 };
 use crate::Error;
 use memra_kernels::family::Family;
@@ -55,6 +55,20 @@ impl<'a> Builder<'a> {
         self.tensors.contains_key(tensor)
     }
 
+    /// Insists on a tensor that ops read where the file has it, such as a bias.
+    ///
+    /// # Errors
+    /// The file does not have it.
+    pub fn require(&self, tensor: &str) -> Result<(), Error> {
+        let name = format!("{}{tensor}", self.scope);
+        if self.has(&name) { Ok(()) } else { Err(missing(&name)) }
+    }
+
+    /// Values a row of a value.
+    pub fn width(&self, x: Value) -> usize {
+        self.spec(x).width
+    }
+
     /// Rows of the embedding table `{name}.weight` for the step's tokens.
     ///
     /// # Errors
@@ -71,8 +85,22 @@ impl<'a> Builder<'a> {
     /// # Errors
     /// The weight is missing or has another shape.
     pub fn rms_norm(&mut self, name: &str, x: Value, eps: f32) -> Result<Value, Error> {
+        self.rms_norm_heads(name, x, self.width(x), eps)
+    }
+
+    /// RMS norm of each head of `head_dim` values by one `{name}.weight`.
+    ///
+    /// # Errors
+    /// The weight is missing or has another shape.
+    pub fn rms_norm_heads(
+        &mut self,
+        name: &str,
+        x: Value,
+        head_dim: usize,
+        eps: f32,
+    ) -> Result<Value, Error> {
         let BufferSpec { extent, width, .. } = *self.spec(x);
-        let weight = self.weight(&format!("{}{name}.weight", self.scope), 1, width)?;
+        let weight = self.weight(&format!("{}{name}.weight", self.scope), 1, head_dim)?;
         let out = self.value(extent, width, Storage::F32);
         self.push(name, OpKind::RmsNorm { x: x.buffer(), weight, eps, out: out.buffer() });
         Ok(out)
@@ -102,6 +130,14 @@ impl<'a> Builder<'a> {
         Ok(out)
     }
 
+    /// A vector of `len` values that several ops may read (no scope applied), where the file has it.
+    ///
+    /// # Errors
+    /// It has another shape.
+    pub fn vector(&mut self, tensor: &str, len: usize) -> Result<Option<WeightId>, Error> {
+        if self.has(tensor) { self.weight(tensor, 1, len).map(Some) } else { Ok(None) }
+    }
+
     /// Rotary position embedding, in place.
     pub fn rope(&mut self, name: &str, x: Value, rope: Rope) {
         self.push(name, OpKind::Rope { x: x.buffer(), rope });
@@ -118,11 +154,11 @@ impl<'a> Builder<'a> {
         self.push(name, OpKind::KvAppend { k: k.buffer(), v: v.buffer(), state });
     }
 
-    /// Causal attention of `heads` query heads over a state.
-    pub fn attention(&mut self, name: &str, q: Value, state: StateId, heads: usize, scale: f32) -> Value {
+    /// Causal attention over a state.
+    pub fn attention(&mut self, name: &str, q: Value, state: StateId, attend: Attend) -> Value {
         let BufferSpec { extent, width, .. } = *self.spec(q);
         let out = self.value(extent, width, Storage::F32);
-        self.push(name, OpKind::Attention { q: q.buffer(), state, heads, scale, out: out.buffer() });
+        self.push(name, OpKind::Attention { q: q.buffer(), state, attend, out: out.buffer() });
         out
     }
 
@@ -132,6 +168,24 @@ impl<'a> Builder<'a> {
         let out = self.value(extent, width, Storage::F32);
         self.push(name, OpKind::SwiGlu { gate: gate.buffer(), up: up.buffer(), out: out.buffer() });
         out
+    }
+
+    /// `gelu(gate) · up`.
+    pub fn geglu(&mut self, name: &str, gate: Value, up: Value) -> Value {
+        let BufferSpec { extent, width, .. } = *self.spec(gate);
+        let out = self.value(extent, width, Storage::F32);
+        self.push(name, OpKind::GeGlu { gate: gate.buffer(), up: up.buffer(), out: out.buffer() });
+        out
+    }
+
+    /// `x *= factor`, in place.
+    pub fn scale(&mut self, name: &str, x: Value, factor: f32) {
+        self.push(name, OpKind::Scale { x: x.buffer(), factor });
+    }
+
+    /// `x = cap · tanh(x / cap)`, in place.
+    pub fn softcap(&mut self, name: &str, x: Value, cap: f32) {
+        self.push(name, OpKind::Softcap { x: x.buffer(), cap });
     }
 
     /// `x += y`, in place.
@@ -191,9 +245,10 @@ impl<'a> Builder<'a> {
 
     fn weight(&mut self, name: &str, n: usize, k: usize) -> Result<WeightId, Error> {
         let fail = |problem: String| Error::Tensor { name: name.to_owned(), problem };
-        let spec = self.tensors.get(name).ok_or_else(|| {
-            fail("is missing from the file; the file is incomplete, or its architecture is not the one it names".into())
-        })?;
+        let spec = self.tensors.get(name).ok_or_else(|| missing(name))?;
+        if spec.stack != 1 {
+            return Err(fail(format!("holds {} matrices; one of {n} rows of {k} is needed", spec.stack)));
+        }
         if (spec.n, spec.k) != (n, k) {
             return Err(fail(format!(
                 "has {} rows of {} values; the file's metadata ask for {n} rows of {k}",
@@ -259,12 +314,12 @@ impl<'a> Builder<'a> {
                 let read = weights / n.max(1) as u64 * bucket.rows as u64;
                 (None, Cost { bytes: read + buffer_bytes(out), flops: 0 })
             }
-            OpKind::Attention { q, state, .. } => {
+            OpKind::Attention { q, state, attend, .. } => {
                 // A prompt chunk is one sequence, whose keys are read once; each decode row reads its own.
                 let sequences = if bucket.path == NumericPath::Decode { bucket.rows } else { 1 };
-                let keys =
-                    (sequences * bucket.context * self.states[state.0 as usize].bytes_per_token()) as u64;
-                (None, Cost { bytes: moved + keys, flops: 4 * values(q) * bucket.context as u64 })
+                let seen = attend.window.map_or(bucket.context, |window| window.min(bucket.context));
+                let keys = (sequences * seen * self.states[state.0 as usize].bytes_per_token()) as u64;
+                (None, Cost { bytes: moved + keys, flops: 4 * values(q) * seen as u64 })
             }
             OpKind::KvAppend { k, state, .. } => {
                 let rows = self.values[k.0 as usize].rows(bucket);
@@ -274,7 +329,9 @@ impl<'a> Builder<'a> {
             OpKind::RmsNorm { x, .. } => (None, Cost { bytes: moved + weights, flops: 4 * values(x) }),
             OpKind::Rope { x, .. } => (None, Cost { bytes: moved, flops: 3 * values(x) }),
             OpKind::SwiGlu { gate, .. } => (None, Cost { bytes: moved, flops: 4 * values(gate) }),
-            OpKind::Quantise { x, .. } | OpKind::Add { x, .. } => {
+            OpKind::GeGlu { gate, .. } => (None, Cost { bytes: moved, flops: 9 * values(gate) }),
+            OpKind::Softcap { x, .. } => (None, Cost { bytes: moved, flops: 3 * values(x) }),
+            OpKind::Quantise { x, .. } | OpKind::Add { x, .. } | OpKind::Scale { x, .. } => {
                 (None, Cost { bytes: moved, flops: 2 * values(x) })
             }
             OpKind::Gather { out, .. } => (None, Cost { bytes: 2 * buffer_bytes(out), flops: 0 }),
@@ -317,6 +374,15 @@ impl Value {
     /// Before buffers are assigned, an op names a value by its own number.
     fn buffer(self) -> BufferId {
         BufferId(self.0)
+    }
+}
+
+fn missing(name: &str) -> Error {
+    Error::Tensor {
+        name: name.to_owned(),
+        problem:
+            "is missing from the file; the file is incomplete, or its architecture is not the one it names"
+                .into(),
     }
 }
 
@@ -374,9 +440,12 @@ fn joins(run: &[Op], next: &OpKind) -> bool {
         OpKind::Matmul { x, .. } => {
             run.iter().all(|op| matches!(op.kind, OpKind::Matmul { x: shared, .. } if shared == *x))
         }
-        OpKind::Rope { .. } | OpKind::KvAppend { .. } | OpKind::SwiGlu { .. } | OpKind::Add { .. } => {
-            matches!(run[0].kind, OpKind::Matmul { .. }) && reads_run()
-        }
+        OpKind::Rope { .. }
+        | OpKind::KvAppend { .. }
+        | OpKind::SwiGlu { .. }
+        | OpKind::GeGlu { .. }
+        | OpKind::Add { .. }
+        | OpKind::Softcap { .. } => matches!(run[0].kind, OpKind::Matmul { .. }) && reads_run(),
         _ => false,
     }
 }

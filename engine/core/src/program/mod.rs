@@ -9,7 +9,7 @@ mod op;
 mod report;
 
 pub use builder::{Builder, Value};
-pub use op::{Op, OpKind, Rope};
+pub use op::{Attend, Op, OpKind, Rope};
 pub use report::WorkItem;
 
 use memra_kernels::{DType, NumericClass, NumericPath};
@@ -81,7 +81,7 @@ pub struct BufferSpec {
 /// A tensor of the model that ops read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct WeightSpec {
-    /// Its name in the model file.
+    /// Its name, as GGUF files have it.
     pub name: String,
     /// Its storage type.
     pub dtype: DType,
@@ -89,9 +89,11 @@ pub struct WeightSpec {
     pub n: usize,
     /// Values a row (input features).
     pub k: usize,
+    /// Matrices of this size: 1, or the number of experts.
+    pub stack: usize,
 }
 
-/// State that outlives a step, one instance a sequence.
+/// State that outlives a step, one instance a sequence. Each kind has a store of its own in the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum StateSpec {
@@ -152,7 +154,7 @@ impl WeightSpec {
     /// Bytes in the model file.
     pub fn bytes(&self) -> usize {
         // A tensor was checked against its file when the specification was made: its rows fill whole blocks.
-        self.n * self.dtype.row_bytes(self.k).unwrap_or(0)
+        self.stack * self.n * self.dtype.row_bytes(self.k).unwrap_or(0)
     }
 }
 

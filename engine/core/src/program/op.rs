@@ -1,6 +1,7 @@
 //! Ops: what each reads, writes and means.
 
 use super::{BufferId, StateId, WeightId};
+use memra_kernels::rope::Scaling;
 use memra_kernels::{Cost, KernelKey};
 use serde::Serialize;
 
@@ -17,6 +18,24 @@ pub struct Rope {
     pub base: f32,
     /// Whether value `i` pairs with `i + dims / 2` (NeoX) instead of with its neighbour (llama in GGUF files).
     pub neox: bool,
+    /// How the frequencies are changed.
+    pub scaling: Scaling,
+    /// Vector of `dims / 2` numbers that the frequencies are divided by.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub factors: Option<WeightId>,
+}
+
+/// How a layer attends.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Attend {
+    /// Query heads; a multiple of the state's heads.
+    pub heads: usize,
+    /// Factor on the dot products.
+    pub scale: f32,
+    /// Keys a row sees at most, its own included; `None`: all up to its own.
+    pub window: Option<usize>,
+    /// Scores become `softcap · tanh(score / softcap)`.
+    pub softcap: Option<f32>,
 }
 
 /// What an op computes. Every buffer has one row a token; `out` is overwritten, other roles are named as used.
@@ -30,11 +49,11 @@ pub enum OpKind {
         /// f32.
         out: BufferId,
     },
-    /// `out = x / sqrt(mean(x²) + eps) · weight`, row by row.
+    /// `out = x / sqrt(mean(x²) + eps) · weight`, row by row; by a weight shorter than a row, head by head.
     RmsNorm {
         /// f32.
         x: BufferId,
-        /// Vector of the row's width.
+        /// Vector of the row's width, or of a head's.
         weight: WeightId,
         /// Added to the mean square.
         eps: f32,
@@ -75,21 +94,28 @@ pub enum OpKind {
         /// Key-value state.
         state: StateId,
     },
-    /// Causal attention of each row over its sequence's keys at positions up to its own.
+    /// Causal attention of each row over its sequence's keys at positions up to its own, or the last of these.
     Attention {
         /// f32, `[heads][head_dim]`.
         q: BufferId,
         /// Key-value state.
         state: StateId,
-        /// Query heads; a multiple of the state's heads.
-        heads: usize,
-        /// Factor on the dot products.
-        scale: f32,
+        /// Heads, scale, window.
+        attend: Attend,
         /// f32, `[heads][head_dim]`.
         out: BufferId,
     },
     /// `out = silu(gate) · up`.
     SwiGlu {
+        /// f32.
+        gate: BufferId,
+        /// f32.
+        up: BufferId,
+        /// f32.
+        out: BufferId,
+    },
+    /// `out = gelu(gate) · up`, with the tanh form of GELU.
+    GeGlu {
         /// f32.
         gate: BufferId,
         /// f32.
@@ -103,6 +129,20 @@ pub enum OpKind {
         x: BufferId,
         /// f32.
         y: BufferId,
+    },
+    /// `x *= factor`, in place.
+    Scale {
+        /// f32.
+        x: BufferId,
+        /// The factor.
+        factor: f32,
+    },
+    /// `x = cap · tanh(x / cap)`, in place.
+    Softcap {
+        /// f32.
+        x: BufferId,
+        /// What no value passes.
+        cap: f32,
     },
     /// Keeps the rows whose logits are wanted, in the order the step lists them.
     Gather {
@@ -146,7 +186,10 @@ impl OpKind {
             OpKind::KvAppend { .. } => "kv_append",
             OpKind::Attention { .. } => "attention",
             OpKind::SwiGlu { .. } => "swiglu",
+            OpKind::GeGlu { .. } => "geglu",
             OpKind::Add { .. } => "add",
+            OpKind::Scale { .. } => "scale",
+            OpKind::Softcap { .. } => "softcap",
             OpKind::Gather { .. } => "gather",
         }
     }
@@ -159,10 +202,12 @@ impl OpKind {
             | OpKind::Quantise { x, .. }
             | OpKind::Matmul { x, .. }
             | OpKind::Rope { x, .. }
+            | OpKind::Scale { x, .. }
+            | OpKind::Softcap { x, .. }
             | OpKind::Gather { x, .. } => [Some(x), None],
             OpKind::Attention { q, .. } => [Some(q), None],
             OpKind::KvAppend { k, v, .. } => [Some(k), Some(v)],
-            OpKind::SwiGlu { gate, up, .. } => [Some(gate), Some(up)],
+            OpKind::SwiGlu { gate, up, .. } | OpKind::GeGlu { gate, up, .. } => [Some(gate), Some(up)],
             OpKind::Add { x, y } => [Some(x), Some(y)],
         };
         pair.into_iter().flatten()
@@ -177,8 +222,12 @@ impl OpKind {
             | OpKind::Matmul { out, .. }
             | OpKind::Attention { out, .. }
             | OpKind::SwiGlu { out, .. }
+            | OpKind::GeGlu { out, .. }
             | OpKind::Gather { out, .. } => Some(out),
-            OpKind::Rope { x, .. } | OpKind::Add { x, .. } => Some(x),
+            OpKind::Rope { x, .. }
+            | OpKind::Add { x, .. }
+            | OpKind::Scale { x, .. }
+            | OpKind::Softcap { x, .. } => Some(x),
             OpKind::KvAppend { .. } => None,
         }
     }
@@ -198,6 +247,7 @@ impl OpKind {
             OpKind::Embed { table, .. } => [Some(table), None],
             OpKind::RmsNorm { weight, .. } => [Some(weight), None],
             OpKind::Matmul { weight, bias, .. } => [Some(weight), bias],
+            OpKind::Rope { rope, .. } => [rope.factors, None],
             _ => [None, None],
         };
         pair.into_iter().flatten()
@@ -212,11 +262,14 @@ impl OpKind {
             OpKind::Matmul { x, weight, bias, out } => OpKind::Matmul { x: f(x), weight, bias, out: f(out) },
             OpKind::Rope { x, rope } => OpKind::Rope { x: f(x), rope },
             OpKind::KvAppend { k, v, state } => OpKind::KvAppend { k: f(k), v: f(v), state },
-            OpKind::Attention { q, state, heads, scale, out } => {
-                OpKind::Attention { q: f(q), state, heads, scale, out: f(out) }
+            OpKind::Attention { q, state, attend, out } => {
+                OpKind::Attention { q: f(q), state, attend, out: f(out) }
             }
             OpKind::SwiGlu { gate, up, out } => OpKind::SwiGlu { gate: f(gate), up: f(up), out: f(out) },
+            OpKind::GeGlu { gate, up, out } => OpKind::GeGlu { gate: f(gate), up: f(up), out: f(out) },
             OpKind::Add { x, y } => OpKind::Add { x: f(x), y: f(y) },
+            OpKind::Scale { x, factor } => OpKind::Scale { x: f(x), factor },
+            OpKind::Softcap { x, cap } => OpKind::Softcap { x: f(x), cap },
             OpKind::Gather { x, out } => OpKind::Gather { x: f(x), out: f(out) },
         }
     }

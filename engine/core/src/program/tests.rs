@@ -8,7 +8,7 @@ fn bucket(class: NumericClass, path: NumericPath, rows: usize) -> Bucket {
 }
 
 fn tensors() -> HashMap<String, WeightSpec> {
-    let spec = |name: &str, n, k| WeightSpec { name: name.into(), dtype: DType::Q8_0, n, k };
+    let spec = |name: &str, n, k| WeightSpec { name: name.into(), dtype: DType::Q8_0, n, k, stack: 1 };
     [
         spec("table.weight", 50, 32),
         spec("norm.weight", 1, 32),

@@ -57,10 +57,10 @@ pub(super) struct Row {
 impl Machine {
     pub(super) fn new(model: &Model, options: &SessionOptions) -> Machine {
         let file = model.file();
-        let tensors = file.gguf().tensors();
-        let model_n_params = tensors.clone().map(|tensor| tensor.n_values() as u64).sum();
+        let files = file.checkpoint();
+        let model_n_params = files.tensors().map(|tensor| tensor.n_values() as u64).sum();
         let mut bytes: BTreeMap<String, u64> = BTreeMap::new();
-        for tensor in tensors {
+        for tensor in files.tensors() {
             *bytes.entry(tensor.storage().to_string()).or_default() += tensor.data().len() as u64;
         }
         // The type of most bytes: what people call the file.
