@@ -11,6 +11,8 @@ fn main() -> io::Result<()> {
     let matmul = ["src/matmul", "src/quant", "src/cpu/simd", "src/cpu/pool.rs"];
     let operations = [
         "src/attention",
+        "src/delta",
+        "src/moe",
         "src/activation.rs",
         "src/elementwise.rs",
         "src/math.rs",

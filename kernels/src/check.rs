@@ -186,8 +186,9 @@ mod tests {
             let of = rows.iter().filter(|r| r.family == family.name());
             let (count, err) = of.fold((0, 0f64), |(n, e), r| (n + 1, e.max(r.max_err)));
             assert!(count > 1, "{} is not checked", family.name());
-            // `embed` is exact, and a tolerance a hundred times the error would not notice much.
-            assert!(err > 0.01 || family.name() == "embed", "{}: {err}", family.name());
+            // Copies are exact, and a tolerance a hundred times the error would not notice much.
+            let exact = ["embed", "gather_slots"].contains(&family.name());
+            assert!(err > 0.01 || exact, "{}: {err}", family.name());
         }
     }
 

@@ -42,6 +42,12 @@ pub fn tanh(x: f32) -> f32 {
     if square < 0.4 { near } else { far }
 }
 
+/// `1 / (1 + e^-x)`, within a few units in the last place.
+#[inline(always)]
+pub fn sigmoid(x: f32) -> f32 {
+    1.0 / (1.0 + exp(-x))
+}
+
 /// `2^n` for `-126 <= n <= 127`.
 #[inline(always)]
 fn power_of_two(n: i32) -> f32 {

@@ -1,10 +1,13 @@
 //! What a tuner, a planner and the kernel check need to know of a kernel family.
 
-mod ops;
+pub(crate) mod ops;
 
 use crate::attention::AttentionFamily;
 use crate::cpu::Pool;
+use crate::delta::family as delta;
 use crate::matmul::MatmulFamily;
+use crate::matmul::grouped::family::ExpertsFamily;
+use crate::moe::family as moe;
 use crate::space::{Config, Space};
 use crate::{Cost, KernelKey, ShapeError};
 
@@ -96,7 +99,7 @@ pub trait Case: Send + Sync {
 
 /// Every family.
 pub fn families() -> &'static [&'static dyn Family] {
-    static ALL: [&dyn Family; 11] = [
+    static ALL: [&dyn Family; 20] = [
         &MatmulFamily,
         &ops::QUANTISE,
         &ops::EMBED,
@@ -108,6 +111,15 @@ pub fn families() -> &'static [&'static dyn Family] {
         &ops::ADD,
         &ops::SCALE,
         &ops::SOFTCAP,
+        &moe::ROUTE,
+        &moe::GATHER_SLOTS,
+        &ExpertsFamily,
+        &moe::COMBINE,
+        &delta::SHORT_CONV,
+        &delta::DELTA_GATES,
+        &delta::DELTA_SCAN,
+        &delta::GATED_RMS_NORM,
+        &delta::SIGMOID_GATE,
     ];
     &ALL
 }

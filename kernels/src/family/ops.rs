@@ -1,4 +1,4 @@
-//! The families without a tuning space: one version each, plain inputs.
+//! The families without a tuning space: one version each, plain inputs. Those of other modules are with these.
 
 use super::{Case, Family, Launch};
 use crate::cpu::Pool;
@@ -12,27 +12,27 @@ use crate::{Cost, DType, KernelKey, NumericClass, NumericPath, ShapeError};
 use crate::{activation, elementwise, norm};
 
 /// A family described by functions of the key (`n` outputs and `k` inputs a row, `m` rows) and two f32 inputs.
-pub(super) struct Op {
-    name: &'static str,
-    class: NumericClass,
-    dtypes: &'static [DType],
+pub(crate) struct Op {
+    pub(crate) name: &'static str,
+    pub(crate) class: NumericClass,
+    pub(crate) dtypes: &'static [DType],
     /// (n, k, m) worth checking.
-    shapes: &'static [(usize, usize, usize)],
+    pub(crate) shapes: &'static [(usize, usize, usize)],
     /// Lengths of the two inputs.
-    lengths: fn(&KernelKey) -> [usize; 2],
-    cost: fn(&KernelKey) -> Cost,
-    run: fn(&Inputs, &Pool, &mut [f32]) -> Result<(), ShapeError>,
+    pub(crate) lengths: fn(&KernelKey) -> [usize; 2],
+    pub(crate) cost: fn(&KernelKey) -> Cost,
+    pub(crate) run: fn(&Inputs, &Pool, &mut [f32]) -> Result<(), ShapeError>,
     /// Each output in f64 with its tolerance.
-    reference: fn(&Inputs) -> Vec<(f64, f64)>,
+    pub(crate) reference: fn(&Inputs) -> Vec<(f64, f64)>,
 }
 
 #[derive(Clone)]
-struct Inputs {
-    key: KernelKey,
-    a: Vec<f32>,
-    b: Vec<f32>,
+pub(crate) struct Inputs {
+    pub(crate) key: KernelKey,
+    pub(crate) a: Vec<f32>,
+    pub(crate) b: Vec<f32>,
     /// The weights of families that have some, as the file stores them.
-    table: Vec<u8>,
+    pub(crate) table: Vec<u8>,
 }
 
 struct OpCase {
@@ -109,16 +109,16 @@ impl Case for OpCase {
 }
 
 /// `reads` and `writes` f32 values, `flops` operations a value written.
-fn cost(reads: usize, writes: usize, flops: u64) -> Cost {
+pub(crate) fn cost(reads: usize, writes: usize, flops: u64) -> Cost {
     Cost { bytes: 4 * (reads + writes) as u64, flops: flops * writes as u64 }
 }
 
 /// Rows of any width.
-const ROWS: &[(usize, usize, usize)] =
+pub(crate) const ROWS: &[(usize, usize, usize)] =
     &[(576, 576, 1), (1536, 1536, 1), (1, 1, 3), (17, 17, 9), (100, 100, 2), (576, 576, 65)];
 
 /// Relative error of a few roundings.
-const FEW: f64 = 4.0 * f32::EPSILON as f64;
+pub(crate) const FEW: f64 = 4.0 * f32::EPSILON as f64;
 
 pub(super) static RMS_NORM: &Op = &Op {
     name: "rms_norm",

@@ -64,6 +64,22 @@ impl Q8Rows {
         Ok(())
     }
 
+    /// Replaces the contents by copies of rows of `from`: row `i` becomes its row `rows[i]`.
+    ///
+    /// # Errors
+    /// When a row is not there, or the rows do not fit in the capacity. The contents are then unchanged.
+    pub fn gather(&mut self, from: &Q8Rows, rows: &[u32]) -> Result<(), ShapeError> {
+        const OP: &str = "gather";
+        let each = from.k.div_ceil(GROUP);
+        at_least(OP, "capacity in blocks", rows.len() * each, self.blocks.len())?;
+        at_least(OP, "rows", rows.iter().max().map_or(0, |row| *row as usize + 1), from.rows)?;
+        (self.rows, self.k) = (rows.len(), from.k);
+        for (blocks, row) in self.blocks.chunks_exact_mut(each.max(1)).zip(rows) {
+            blocks.copy_from_slice(from.row(*row as usize));
+        }
+        Ok(())
+    }
+
     /// Rows held.
     pub fn rows(&self) -> usize {
         self.rows

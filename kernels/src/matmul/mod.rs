@@ -20,6 +20,7 @@ mod config;
 mod drive;
 mod family;
 mod format;
+pub(crate) mod grouped;
 mod kernel;
 mod packed;
 mod reference;
@@ -29,6 +30,7 @@ mod weights;
 pub use activations::{Activations, Q8Block, Q8Rows};
 pub use config::MatmulConfig;
 pub use family::{MatmulFamily, family};
+pub use grouped::{ExpertWeights, experts, gather_q8};
 pub use packed::{PackedMatrix, TILE};
 pub use weights::{Matrix, Weights};
 
