@@ -4,7 +4,7 @@
 //! environment but what is passed. Output is captured as bytes, up to a cap, by threads; the waiting thread sleeps in
 //! `poll` so that it does not disturb what is measured. Nothing is ever signalled by name: only the group just made,
 //! and only before its leader is reaped, while its number cannot belong to anyone else.
-#![allow(unsafe_code, reason = "the death signal has to be set between fork and exec")]
+#![allow(unsafe_code, reason = "signals have to be set between fork and exec")]
 
 use crate::Stop;
 use crate::record::Exit;
@@ -116,8 +116,8 @@ impl Launch {
         if let Some(dir) = &self.dir {
             command.current_dir(dir);
         }
-        // SAFETY: the closure makes one system call and allocates nothing, so it may run between fork and exec.
-        unsafe { command.pre_exec(|| Ok(set_parent_process_death_signal(Some(Signal::KILL))?)) };
+        // SAFETY: the closure makes system calls only and allocates nothing, so it may run between fork and exec.
+        unsafe { command.pre_exec(prepare) };
         let started = Instant::now();
         let mut child = command.spawn().map_err(fail("cannot be started"))?;
         let pid = Pid::from_child(&child);
@@ -164,6 +164,18 @@ impl Launch {
         waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT)?;
         Ok((false, false))
     }
+}
+
+/// Runs in the child before the program does. A program that a shell put in the background is born deaf to Ctrl-C, and
+/// so would its own children be; ours must hear it.
+fn prepare() -> io::Result<()> {
+    for signal in [libc::SIGINT, libc::SIGQUIT] {
+        // SAFETY: setting a signal to its default installs no code of ours.
+        if unsafe { libc::signal(signal, libc::SIG_DFL) } == libc::SIG_ERR {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(set_parent_process_death_signal(Some(Signal::KILL))?)
 }
 
 /// A thread that reads one pipe to its end.

@@ -104,6 +104,18 @@ fn two_stop_requests_end_the_child_and_one_may_be_passed_on() {
 }
 
 #[test]
+fn a_harness_in_the_background_can_still_interrupt_its_child() {
+    let name = "child::tests::two_stop_requests_end_the_child_and_one_may_be_passed_on";
+    let mut deaf = Command::new("/bin/sh");
+    deaf.args(["-c", "trap '' INT; exec \"$0\" --exact \"$1\""])
+        .arg(std::env::current_exe().unwrap())
+        .arg(name);
+    let done = deaf.output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
+    assert!(String::from_utf8_lossy(&done.stdout).contains("1 passed"), "the test has another name now");
+}
+
+#[test]
 fn a_missing_program_is_an_error_that_names_it() {
     let error = Launch::new("/nowhere/engine").run(&Stop::new()).unwrap_err();
     assert!(error.to_string().starts_with("/nowhere/engine: cannot be started"), "{error}");
