@@ -7,7 +7,7 @@ mod blocks;
 mod config;
 mod dense;
 mod file;
-mod gemma3;
+mod gemma;
 mod llama;
 mod loaded;
 mod qwen2;
@@ -58,7 +58,7 @@ trait Graph: Debug + Send + Sync {
 
 /// Every architecture this build knows.
 const ARCHITECTURES: &[Architecture] =
-    &[llama::ARCHITECTURE, qwen2::ARCHITECTURE, qwen3::ARCHITECTURE, gemma3::ARCHITECTURE];
+    &[llama::ARCHITECTURE, qwen2::ARCHITECTURE, qwen3::ARCHITECTURE, gemma::GEMMA2, gemma::GEMMA3];
 
 impl Architecture {
     fn by_gguf(name: &str) -> Option<&'static Architecture> {

@@ -165,7 +165,8 @@ impl Settings {
             positive(keys, name, field, value, default)
         };
         let original = self.original_max_position_embeddings;
-        let factor = || get("factor", self.factor, None);
+        // What transformers takes for a missing factor.
+        let factor = || get("factor", self.factor, original.map(|original| n_ctx_train as f32 / original));
         let kind = self.rope_type.as_deref().or(self.older_type.as_deref());
         match kind.unwrap_or("default") {
             "default" => Ok(Scaling::None),
@@ -183,7 +184,9 @@ impl Settings {
             "yarn" => {
                 let factor = factor()?;
                 let usual = match (self.mscale, self.mscale_all_dim) {
-                    (Some(one), Some(all)) => yarn_magnitude(factor, one) / yarn_magnitude(factor, all),
+                    (Some(one), Some(all)) if one != 0.0 && all != 0.0 => {
+                        yarn_magnitude(factor, one) / yarn_magnitude(factor, all)
+                    }
                     _ => yarn_magnitude(factor, 1.0),
                 };
                 Ok(Scaling::Yarn {
