@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Fixtures, and the GGUF file of those that have both forms.
-const ALL: [(&str, Option<&str>); 12] = [
+const ALL: [(&str, Option<&str>); 13] = [
     ("llama", Some("llama-f32.gguf")),
     ("llama-biases", Some("llama-biases.gguf")),
     ("llama-linear", Some("llama-linear.gguf")),
@@ -22,6 +22,7 @@ const ALL: [(&str, Option<&str>); 12] = [
     ("qwen2-yarn", Some("qwen2-yarn.gguf")),
     ("qwen3", Some("qwen3-f32.gguf")),
     ("qwen3-yarn", None),
+    ("qwen3_moe", Some("qwen3_moe-bf16.gguf")),
     ("gemma2", Some("gemma2.gguf")),
     ("gemma3", Some("gemma3-f32.gguf")),
     ("gemma3-linear", None),

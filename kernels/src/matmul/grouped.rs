@@ -15,8 +15,8 @@ pub trait ExpertWeights: Sync {
     /// How many experts there are.
     fn experts(&self) -> usize;
 
-    /// The matrix of expert `expert`, which is below [`ExpertWeights::experts`].
-    fn expert(&self, expert: usize) -> Weights<'_>;
+    /// The matrix of expert `expert`, where there is one.
+    fn expert(&self, expert: usize) -> Option<Weights<'_>>;
 }
 
 impl ExpertWeights for [super::PackedMatrix] {
@@ -24,8 +24,8 @@ impl ExpertWeights for [super::PackedMatrix] {
         self.len()
     }
 
-    fn expert(&self, expert: usize) -> Weights<'_> {
-        Weights::Packed(&self[expert])
+    fn expert(&self, expert: usize) -> Option<Weights<'_>> {
+        self.get(expert).map(Weights::Packed)
     }
 }
 
@@ -51,10 +51,15 @@ pub fn experts<W: ExpertWeights + ?Sized>(
     let Some(&first) = routes.active().first() else {
         return same(OP, "number of outputs", 0, out.len());
     };
-    let shape = |w: &Weights<'_>| (w.dtype(), w.n(), w.k());
-    let (dtype, n, k) = shape(&weights.expert(first as usize));
+    let shape = |expert: u32| {
+        let missing =
+            ShapeError { op: OP, what: "number of experts", want: expert as usize + 1, got: expert as usize };
+        let w = weights.expert(expert as usize).ok_or(missing)?;
+        Ok((w.dtype(), w.n(), w.k()))
+    };
+    let (dtype, n, k) = shape(first)?;
     for &expert in routes.active() {
-        let (other, rows, values) = shape(&weights.expert(expert as usize));
+        let (other, rows, values) = shape(expert)?;
         same(OP, "GGUF type of an expert", dtype.gguf_id() as usize, other.gguf_id() as usize)?;
         same(OP, "rows of an expert", n, rows)?;
         same(OP, "values of an expert's row", k, values)?;
@@ -73,9 +78,11 @@ pub fn experts<W: ExpertWeights + ?Sized>(
         let rows = &rows;
         let expert = routes.active()[task / units] as usize;
         let part = rows.part(routes.slots_of(expert), n);
+        // There is one: its shape was checked above.
+        let Some(weights) = weights.expert(expert) else { return };
         // SAFETY: sizes were checked above, slots of an expert lie within the slots of `x` and `out`, slots of different
         // experts are different, and each unit of an expert is handed out once.
-        unsafe { launch.unit(&weights.expert(expert), task % units, part) };
+        unsafe { launch.unit(&weights, task % units, part) };
     });
     Ok(())
 }

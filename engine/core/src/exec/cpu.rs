@@ -4,12 +4,16 @@ use super::Step;
 use crate::Error;
 use crate::cache::Cache;
 use crate::model::{Model, Weight};
-use crate::program::{Attend, BufferId, BufferSpec, Extent, Op, OpKind, Program, Rope, StateSpec, Storage};
+use crate::program::{
+    Attend, BufferId, BufferSpec, Extent, Op, OpKind, Program, Rope, StateSpec, Storage, WeightId,
+};
 use crate::session::{OpTime, SessionOptions};
 use memra_kernels::activation::{geglu, swiglu};
 use memra_kernels::attention::{AttentionShape, attention};
 use memra_kernels::cpu::Pool;
+use memra_kernels::family::family;
 use memra_kernels::matmul::{self, Activations, MatmulConfig, Q8Rows};
+use memra_kernels::moe::Routes;
 use memra_kernels::rope::{Pairing, RopeTable};
 use memra_kernels::{ShapeError, elementwise, fault, norm};
 use std::mem;
@@ -20,7 +24,7 @@ use std::time::{Duration, Instant};
 const SERIAL: usize = 16 * 1024;
 
 /// What a kernel call comes to.
-type Outcome = Result<(), ShapeError>;
+pub(super) type Outcome = Result<(), ShapeError>;
 
 /// Work on some rows of an op's result: the index of the first, and their values.
 type RowTask<'a> = dyn Fn(usize, &mut [f32]) -> Outcome + Sync + 'a;
@@ -43,9 +47,10 @@ pub(crate) struct CpuExecutor {
     times: Option<Vec<(Duration, u64)>>,
 }
 
-enum Buffer {
+pub(super) enum Buffer {
     F32(Vec<f32>),
     Q8(Q8Rows),
+    Routes(Routes),
 }
 
 /// What an op needs that was decided before the first step.
@@ -69,7 +74,7 @@ impl CpuExecutor {
         let mut scratch = 0;
         for op in &program.ops {
             ready.push(match op.kind {
-                OpKind::Matmul { .. } => Ready::Matmul(matmul_config(op, options)?),
+                OpKind::Matmul { .. } | OpKind::Experts { .. } => Ready::Matmul(matmul_config(op, options)?),
                 OpKind::Rope { rope, .. } => {
                     let factors = rope.factors.map_or(&[][..], |id| weights[id.0 as usize].vector());
                     Ready::Rope(tables.get(op, rope, factors)?)
@@ -89,6 +94,9 @@ impl CpuExecutor {
             match spec.storage {
                 Storage::F32 => Buffer::F32(vec![0.0; rows * spec.width]),
                 Storage::Q8 => Buffer::Q8(Q8Rows::with_capacity(rows, spec.width)),
+                Storage::Routes { experts } => {
+                    Buffer::Routes(Routes::with_capacity(rows, spec.width, experts))
+                }
             }
         };
         Ok(CpuExecutor {
@@ -152,35 +160,40 @@ impl CpuExecutor {
                 }
                 Ok(())
             }
-            OpKind::Quantise { x, out } => {
-                let rows = self.rows(out, step);
-                let mut taken = self.take(out);
-                let result = match &mut taken {
-                    Buffer::Q8(q8) => q8.quantise(pool, &self.f32s(x)[..rows * self.width(x)], rows),
-                    Buffer::F32(_) => Ok(()),
-                };
-                self.buffers[out.0 as usize] = taken;
-                result
-            }
             _ => {
                 let Some(id) = kind.writes() else { return Ok(()) };
-                let len = self.rows(id, step) * self.width(id);
+                let rows = self.rows(id, step);
                 let (mut taken, mut scratch) = (self.take(id), mem::take(&mut self.scratch));
                 let result = match &mut taken {
-                    Buffer::F32(values) if len > 0 => {
-                        let out = &mut values[..len];
+                    Buffer::F32(values) if rows > 0 => {
+                        let out = &mut values[..rows * self.width(id)];
                         let result = self.compute(at, pool, step, cache, out, &mut scratch);
                         if self.wrong.as_deref() == Some(kind.family()) {
                             fault::corrupt(out);
                         }
                         result
                     }
-                    _ => Ok(()),
+                    Buffer::F32(_) => Ok(()),
+                    Buffer::Q8(q8) => self.round(kind, pool, rows, q8),
+                    Buffer::Routes(routes) => self.route(kind, rows, routes),
                 };
                 self.buffers[id.0 as usize] = taken;
                 self.scratch = scratch;
                 result
             }
+        }
+    }
+
+    /// Ops with a rounded result of `rows` rows.
+    fn round(&self, kind: OpKind, pool: &Pool, rows: usize, out: &mut Q8Rows) -> Outcome {
+        match kind {
+            OpKind::Quantise { x, .. } => out.quantise(pool, &self.f32s(x)[..rows * self.width(x)], rows),
+            OpKind::GatherSlots { x, routes, .. } => match (self.routes(routes), &self.buffers[x.0 as usize])
+            {
+                (Some(routes), Buffer::Q8(x)) => matmul::gather_q8(routes, x, out),
+                _ => Ok(()),
+            },
+            _ => Ok(()),
         }
     }
 
@@ -210,11 +223,7 @@ impl CpuExecutor {
             (OpKind::Matmul { x, weight, bias, .. }, Ready::Matmul(config)) => {
                 let Some(weights) = self.weights[weight.0 as usize].matrix() else { return Ok(()) };
                 let n = weights.n();
-                let rows = out.len() / n;
-                let x = match &self.buffers[x.0 as usize] {
-                    Buffer::F32(values) => Activations::F32 { x: &values[..rows * self.width(x)], rows },
-                    Buffer::Q8(q8) => Activations::Q8(q8),
-                };
+                let x = self.activations(x, out.len() / n);
                 matmul::matmul(pool, config, &weights, &x, out)?;
                 let bias = bias.map(|bias| self.weights[bias.0 as usize].vector());
                 bias.map_or(Ok(()), |bias| {
@@ -255,7 +264,20 @@ impl CpuExecutor {
                 }
                 Ok(())
             }
-            _ => Ok(()),
+            (OpKind::Experts { x, routes, weight, .. }, Ready::Matmul(config)) => {
+                let Some(routes) = self.routes(routes) else { return Ok(()) };
+                let x = self.activations(x, routes.slots());
+                matmul::experts(pool, config, &*self.weights[weight.0 as usize], routes, &x, out)
+            }
+            (kind, _) => self.mixed(kind, pool, out),
+        }
+    }
+
+    /// Rows of a buffer, as a product takes them.
+    fn activations(&self, x: BufferId, rows: usize) -> Activations<'_> {
+        match &self.buffers[x.0 as usize] {
+            Buffer::Q8(q8) => Activations::Q8(q8),
+            _ => Activations::F32 { x: &self.f32s(x)[..rows * self.width(x)], rows },
         }
     }
 
@@ -275,21 +297,32 @@ impl CpuExecutor {
     }
 
     fn rows(&self, id: BufferId, step: &Step<'_>) -> usize {
-        match self.program.buffers[id.0 as usize].extent {
-            Extent::Rows => step.rows.len(),
-            Extent::Logits => step.wanted.len(),
-        }
+        let BufferSpec { extent, slots, .. } = self.program.buffers[id.0 as usize];
+        slots
+            * match extent {
+                Extent::Rows => step.rows.len(),
+                Extent::Logits => step.wanted.len(),
+            }
     }
 
-    fn width(&self, id: BufferId) -> usize {
+    pub(super) fn width(&self, id: BufferId) -> usize {
         self.program.buffers[id.0 as usize].width
     }
 
-    fn f32s(&self, id: BufferId) -> &[f32] {
+    pub(super) fn f32s(&self, id: BufferId) -> &[f32] {
         match &self.buffers[id.0 as usize] {
             Buffer::F32(values) => values,
-            Buffer::Q8(_) => &[],
+            _ => &[],
         }
+    }
+
+    pub(super) fn buffer(&self, id: BufferId) -> &Buffer {
+        &self.buffers[id.0 as usize]
+    }
+
+    /// The values of a vector of the model.
+    pub(super) fn vector(&self, id: WeightId) -> &[f32] {
+        self.weights[id.0 as usize].vector()
     }
 
     fn row_iter(&self, id: BufferId) -> impl Iterator<Item = &[f32]> {
@@ -327,9 +360,9 @@ fn in_place(pool: &Pool, out: &mut [f32], task: &(dyn Fn(&mut [f32]) + Sync)) ->
 }
 
 fn matmul_config(op: &Op, options: &SessionOptions) -> Result<MatmulConfig, Error> {
-    let family = matmul::family();
-    let Some(key) = &op.key else { return Err(Error::Argument(format!("op {} has no kernel key", op.name))) };
-    let choice = options.dispatcher.choose(&family, key);
+    let none = || Error::Argument(format!("op {} has no kernel key", op.name));
+    let key = op.key.as_ref().ok_or_else(none)?;
+    let choice = options.dispatcher.choose(family(op.kind.family()).ok_or_else(none)?, key);
     MatmulConfig::try_from(&choice.config).map_err(|problem| {
         Error::Argument(format!("op {}: configuration {}: {problem}", op.name, choice.config))
     })

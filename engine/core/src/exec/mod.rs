@@ -1,6 +1,7 @@
 //! Executors: what runs a Program.
 
 mod cpu;
+mod experts;
 
 pub(crate) use cpu::{CpuExecutor, RopeTables};
 

@@ -3,10 +3,10 @@
 use super::ModelFile;
 use super::source::Change;
 use crate::Error;
-use crate::program::{OpKind, Program, WeightId};
+use crate::program::{OpKind, Program, WeightId, WeightSpec};
 use memra_formats::SharedBytes;
 use memra_kernels::cpu::{Pool, physical_cores};
-use memra_kernels::matmul::{Matrix, PackedMatrix, Weights};
+use memra_kernels::matmul::{ExpertWeights, Matrix, PackedMatrix, Weights};
 use memra_kernels::{DType, quant};
 use std::collections::HashMap;
 use std::path::Path;
@@ -43,6 +43,8 @@ pub(crate) enum Weight {
     Mapped { dtype: DType, n: usize, k: usize, data: SharedBytes },
     /// A matrix repacked for SIMD.
     Packed(PackedMatrix),
+    /// Matrices of experts, each in either form.
+    Experts(Vec<Weight>),
 }
 
 impl Model {
@@ -99,7 +101,7 @@ fn roles(program: &Program) -> impl Iterator<Item = (WeightId, bool)> + '_ {
     program.ops.iter().flat_map(|op| {
         let matrix = match op.kind {
             OpKind::Embed { table, .. } => Some(table),
-            OpKind::Matmul { weight, .. } => Some(weight),
+            OpKind::Matmul { weight, .. } | OpKind::Experts { weight, .. } => Some(weight),
             _ => None,
         };
         op.kind.weights().map(move |id| (id, Some(id) != matrix))
@@ -114,18 +116,40 @@ fn read(
     pack: Option<&Pool>,
 ) -> Result<Weight, Error> {
     let spec = &program.weights[id.0 as usize];
-    let broken = |e: quant::QuantError| Error::Tensor { name: spec.name.clone(), problem: e.to_string() };
-    let data = file.matrix(&spec.name, 0)?;
-    let (dtype, n, k) = (spec.dtype, spec.n, spec.k);
     if vector {
-        let mut values = vec![0.0; n * k];
-        quant::decode(dtype, &data, &mut values).map_err(broken)?;
-        if file.change(&spec.name) == Change::AddOne {
-            values.iter_mut().for_each(|value| *value += 1.0);
-        }
-        return Ok(Weight::Vector(values));
+        return vector_of(file, spec);
     }
-    let matrix = Matrix::new(dtype, n, k, &data).map_err(broken)?;
+    if spec.stack == 1 {
+        return matrix_of(file, spec, 0, pack);
+    }
+    let experts = (0..spec.stack).map(|index| matrix_of(file, spec, index, pack));
+    Ok(Weight::Experts(experts.collect::<Result<_, _>>()?))
+}
+
+/// All values of a tensor, decoded and changed as its rule says.
+fn vector_of(file: &ModelFile, spec: &WeightSpec) -> Result<Weight, Error> {
+    let each = spec.n * spec.k;
+    let mut values = vec![0.0; spec.stack * each];
+    for (index, values) in values.chunks_exact_mut(each.max(1)).enumerate() {
+        let data = file.matrix(&spec.name, index)?;
+        quant::decode(spec.dtype, &data, values).map_err(|e| broken(spec, &e))?;
+    }
+    if file.change(&spec.name) == Change::AddOne {
+        values.iter_mut().for_each(|value| *value += 1.0);
+    }
+    Ok(Weight::Vector(values))
+}
+
+/// One matrix of a tensor.
+fn matrix_of(
+    file: &ModelFile,
+    spec: &WeightSpec,
+    index: usize,
+    pack: Option<&Pool>,
+) -> Result<Weight, Error> {
+    let data = file.matrix(&spec.name, index)?;
+    let WeightSpec { dtype, n, k, .. } = *spec;
+    let matrix = Matrix::new(dtype, n, k, &data).map_err(|e| broken(spec, &e))?;
     Ok(match pack {
         Some(pool) => {
             let packed = PackedMatrix::pack(&matrix, pool);
@@ -135,6 +159,10 @@ fn read(
         }
         None => Weight::Mapped { dtype, n, k, data },
     })
+}
+
+fn broken(spec: &WeightSpec, error: &quant::QuantError) -> Error {
+    Error::Tensor { name: spec.name.clone(), problem: error.to_string() }
 }
 
 impl Weight {
@@ -149,7 +177,7 @@ impl Weight {
     /// The matrix, where it is one.
     pub(crate) fn matrix(&self) -> Option<Weights<'_>> {
         match self {
-            Weight::Vector(_) => None,
+            Weight::Vector(_) | Weight::Experts(_) => None,
             // Checked when it was loaded.
             Weight::Mapped { dtype, n, k, data } => Matrix::new(*dtype, *n, *k, data).ok().map(Weights::File),
             Weight::Packed(packed) => Some(Weights::Packed(packed)),
@@ -161,6 +189,23 @@ impl Weight {
             Weight::Vector(values) => 4 * values.len(),
             Weight::Mapped { .. } => 0,
             Weight::Packed(packed) => packed.bytes().len(),
+            Weight::Experts(experts) => experts.iter().map(Weight::resident_bytes).sum(),
+        }
+    }
+}
+
+impl ExpertWeights for Weight {
+    fn experts(&self) -> usize {
+        match self {
+            Weight::Experts(experts) => experts.len(),
+            _ => 1,
+        }
+    }
+
+    fn expert(&self, expert: usize) -> Option<Weights<'_>> {
+        match self {
+            Weight::Experts(experts) => experts.get(expert)?.matrix(),
+            one => one.matrix().filter(|_| expert == 0),
         }
     }
 }

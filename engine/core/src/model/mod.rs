@@ -6,12 +6,14 @@
 mod blocks;
 mod config;
 mod dense;
+mod experts;
 mod file;
 mod gemma;
 mod llama;
 mod loaded;
 mod qwen2;
 mod qwen3;
+mod qwen3moe;
 mod rope;
 mod source;
 mod tokenizer;
@@ -57,8 +59,14 @@ trait Graph: Debug + Send + Sync {
 }
 
 /// Every architecture this build knows.
-const ARCHITECTURES: &[Architecture] =
-    &[llama::ARCHITECTURE, qwen2::ARCHITECTURE, qwen3::ARCHITECTURE, gemma::GEMMA2, gemma::GEMMA3];
+const ARCHITECTURES: &[Architecture] = &[
+    llama::ARCHITECTURE,
+    qwen2::ARCHITECTURE,
+    qwen3::ARCHITECTURE,
+    qwen3moe::ARCHITECTURE,
+    gemma::GEMMA2,
+    gemma::GEMMA3,
+];
 
 impl Architecture {
     fn by_gguf(name: &str) -> Option<&'static Architecture> {

@@ -1,12 +1,14 @@
 //! Builds a Program from an architecture's description: values in, ops, buffers and dependencies out.
 
+mod experts;
+
 use super::{
     Attend, Bucket, BufferId, BufferSpec, Extent, Op, OpKind, Program, Rope, StateId, StateSpec, Storage,
     WeightId, WeightSpec,
 };
 use crate::Error;
 use memra_kernels::family::Family;
-use memra_kernels::{Cost, KernelKey, NumericClass, NumericPath, matmul};
+use memra_kernels::{Cost, DType, KernelKey, NumericClass, NumericPath, matmul};
 use std::collections::{BTreeSet, HashMap};
 
 /// A row-wise value of a Program under construction. It lives from the op that makes it to the last that uses it;
@@ -75,7 +77,7 @@ impl<'a> Builder<'a> {
     /// The table is missing or has another shape.
     pub fn embed(&mut self, name: &str, vocab: usize, width: usize) -> Result<Value, Error> {
         let table = self.weight(&format!("{}{name}.weight", self.scope), vocab, width)?;
-        let out = self.value(Extent::Rows, width, Storage::F32);
+        let out = self.value(BufferSpec { extent: Extent::Rows, slots: 1, width, storage: Storage::F32 });
         self.push(name, OpKind::Embed { table, out: out.buffer() });
         Ok(out)
     }
@@ -99,9 +101,8 @@ impl<'a> Builder<'a> {
         head_dim: usize,
         eps: f32,
     ) -> Result<Value, Error> {
-        let BufferSpec { extent, width, .. } = *self.spec(x);
         let weight = self.weight(&format!("{}{name}.weight", self.scope), 1, head_dim)?;
-        let out = self.value(extent, width, Storage::F32);
+        let out = self.like(x, self.width(x), Storage::F32);
         self.push(name, OpKind::RmsNorm { x: x.buffer(), weight, eps, out: out.buffer() });
         Ok(out)
     }
@@ -120,12 +121,11 @@ impl<'a> Builder<'a> {
     /// # Errors
     /// The weight is missing or has another shape.
     pub fn linear_by(&mut self, name: &str, tensor: &str, x: Value, n: usize) -> Result<Value, Error> {
-        let BufferSpec { extent, width, .. } = *self.spec(x);
-        let weight = self.weight(&format!("{tensor}.weight"), n, width)?;
+        let weight = self.weight(&format!("{tensor}.weight"), n, self.width(x))?;
         let bias_name = format!("{tensor}.bias");
         let bias = if self.has(&bias_name) { Some(self.weight(&bias_name, 1, n)?) } else { None };
         let x = self.activations(name, x);
-        let out = self.value(extent, n, Storage::F32);
+        let out = self.like(x, n, Storage::F32);
         self.push(name, OpKind::Matmul { x: x.buffer(), weight, bias, out: out.buffer() });
         Ok(out)
     }
@@ -156,24 +156,21 @@ impl<'a> Builder<'a> {
 
     /// Causal attention over a state.
     pub fn attention(&mut self, name: &str, q: Value, state: StateId, attend: Attend) -> Value {
-        let BufferSpec { extent, width, .. } = *self.spec(q);
-        let out = self.value(extent, width, Storage::F32);
+        let out = self.like(q, self.width(q), Storage::F32);
         self.push(name, OpKind::Attention { q: q.buffer(), state, attend, out: out.buffer() });
         out
     }
 
     /// `silu(gate) · up`.
     pub fn swiglu(&mut self, name: &str, gate: Value, up: Value) -> Value {
-        let BufferSpec { extent, width, .. } = *self.spec(gate);
-        let out = self.value(extent, width, Storage::F32);
+        let out = self.like(gate, self.width(gate), Storage::F32);
         self.push(name, OpKind::SwiGlu { gate: gate.buffer(), up: up.buffer(), out: out.buffer() });
         out
     }
 
     /// `gelu(gate) · up`.
     pub fn geglu(&mut self, name: &str, gate: Value, up: Value) -> Value {
-        let BufferSpec { extent, width, .. } = *self.spec(gate);
-        let out = self.value(extent, width, Storage::F32);
+        let out = self.like(gate, self.width(gate), Storage::F32);
         self.push(name, OpKind::GeGlu { gate: gate.buffer(), up: up.buffer(), out: out.buffer() });
         out
     }
@@ -195,7 +192,8 @@ impl<'a> Builder<'a> {
 
     /// The rows of `x` whose logits are wanted.
     pub fn gather(&mut self, name: &str, x: Value) -> Value {
-        let out = self.value(Extent::Logits, self.spec(x).width, Storage::F32);
+        let spec = BufferSpec { extent: Extent::Logits, ..*self.spec(x) };
+        let out = self.value(spec);
         self.push(name, OpKind::Gather { x: x.buffer(), out: out.buffer() });
         out
     }
@@ -223,31 +221,42 @@ impl<'a> Builder<'a> {
         &self.values[value.0 as usize]
     }
 
-    fn value(&mut self, extent: Extent, width: usize, storage: Storage) -> Value {
-        self.values.push(BufferSpec { extent, width, storage });
+    fn value(&mut self, spec: BufferSpec) -> Value {
+        self.values.push(spec);
         Value(self.values.len() as u32 - 1)
+    }
+
+    /// A value with the rows of `x`.
+    fn like(&mut self, x: Value, width: usize, storage: Storage) -> Value {
+        let BufferSpec { extent, slots, .. } = *self.spec(x);
+        self.value(BufferSpec { extent, slots, width, storage })
     }
 
     /// `x` as the class wants it in front of a matrix product.
     fn activations(&mut self, name: &str, x: Value) -> Value {
-        if self.bucket.class == NumericClass::F32 {
+        if self.bucket.class == NumericClass::F32 || self.spec(x).storage == Storage::Q8 {
             return x;
         }
         if let Some(&done) = self.quantised.get(&x) {
             return done;
         }
-        let BufferSpec { extent, width, .. } = *self.spec(x);
-        let out = self.value(extent, width, Storage::Q8);
+        let out = self.like(x, self.width(x), Storage::Q8);
         self.push(&format!("{name}.q8"), OpKind::Quantise { x: x.buffer(), out: out.buffer() });
         self.quantised.insert(x, out);
         out
     }
 
     fn weight(&mut self, name: &str, n: usize, k: usize) -> Result<WeightId, Error> {
+        self.stack(name, 1, n, k)
+    }
+
+    /// A tensor of `stack` matrices.
+    fn stack(&mut self, name: &str, stack: usize, n: usize, k: usize) -> Result<WeightId, Error> {
         let fail = |problem: String| Error::Tensor { name: name.to_owned(), problem };
         let spec = self.tensors.get(name).ok_or_else(|| missing(name))?;
-        if spec.stack != 1 {
-            return Err(fail(format!("holds {} matrices; one of {n} rows of {k} is needed", spec.stack)));
+        if spec.stack != stack {
+            let problem = format!("holds {} matrices; {stack} of {n} rows of {k} are needed", spec.stack);
+            return Err(fail(problem));
         }
         if (spec.n, spec.k) != (n, k) {
             return Err(fail(format!(
@@ -297,15 +306,7 @@ impl<'a> Builder<'a> {
             OpKind::Matmul { x, weight, .. } => {
                 let WeightSpec { dtype, n, k, .. } = self.weights[weight.0 as usize];
                 let m = self.values[x.0 as usize].rows(bucket);
-                let key = KernelKey {
-                    family: kind.family().to_owned(),
-                    dtype,
-                    class: bucket.class,
-                    path: bucket.path,
-                    n,
-                    k,
-                    m,
-                };
+                let key = self.key(kind, x, (dtype, n, k), m);
                 let cost = matmul::family().cost(&key);
                 (Some(key), cost)
             }
@@ -335,7 +336,28 @@ impl<'a> Builder<'a> {
                 (None, Cost { bytes: moved, flops: 2 * values(x) })
             }
             OpKind::Gather { out, .. } => (None, Cost { bytes: 2 * buffer_bytes(out), flops: 0 }),
+            OpKind::Experts { x, weight, .. } => {
+                let WeightSpec { dtype, n, k, stack, .. } = self.weights[weight.0 as usize];
+                let slots = self.values[x.0 as usize].rows(bucket);
+                let active = slots.clamp(1, stack.max(1));
+                let read = weights / stack.max(1) as u64 * active as u64;
+                let cost = Cost { bytes: moved + read, flops: 2 * n as u64 * (k * slots) as u64 };
+                (Some(self.key(kind, x, (dtype, n, k), slots.div_ceil(active))), cost)
+            }
+            OpKind::SigmoidGate { x, .. } => (None, Cost { bytes: moved, flops: 4 * values(x) }),
+            OpKind::Route { logits, .. } => (None, Cost { bytes: moved, flops: 12 * values(logits) }),
+            OpKind::GatherSlots { .. } => (None, Cost { bytes: moved, flops: 0 }),
+            OpKind::Combine { x, .. } => (None, Cost { bytes: moved, flops: 2 * values(x) }),
         }
+    }
+
+    /// The key of a product of `m` rows of `x`.
+    fn key(&self, kind: &OpKind, x: BufferId, (dtype, n, k): (DType, usize, usize), m: usize) -> KernelKey {
+        let class = match self.values[x.0 as usize].storage {
+            Storage::Q8 => NumericClass::Q8,
+            _ => NumericClass::F32,
+        };
+        KernelKey { family: kind.family().to_owned(), dtype, class, path: self.bucket.path, n, k, m }
     }
 
     /// Linear scan: a value takes the first free buffer of its kind, and frees it after its last use.

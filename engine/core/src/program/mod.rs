@@ -9,7 +9,7 @@ mod op;
 mod report;
 
 pub use builder::{Builder, Value};
-pub use op::{Attend, Op, OpKind, Rope};
+pub use op::{Attend, Op, OpKind, Rope, Routing};
 pub use report::WorkItem;
 
 use memra_kernels::{DType, NumericClass, NumericPath};
@@ -65,6 +65,11 @@ pub enum Storage {
     F32,
     /// 8-bit blocks of 32 with an f32 scale each.
     Q8,
+    /// Which of so many experts each row uses (as many as the buffer is wide) with their weights, and where its slots lie.
+    Routes {
+        /// Experts there are.
+        experts: usize,
+    },
 }
 
 /// A buffer that executors allocate once, for the whole bucket.
@@ -72,6 +77,8 @@ pub enum Storage {
 pub struct BufferSpec {
     /// Which rows it holds.
     pub extent: Extent,
+    /// Rows for each of these: 1, or the experts a row uses.
+    pub slots: usize,
     /// Values a row.
     pub width: usize,
     /// What it holds.
@@ -135,10 +142,11 @@ impl Program {
 impl BufferSpec {
     /// Rows to allocate for `bucket`.
     pub fn rows(&self, bucket: &Bucket) -> usize {
-        match self.extent {
-            Extent::Rows => bucket.rows,
-            Extent::Logits => bucket.logits,
-        }
+        self.slots
+            * match self.extent {
+                Extent::Rows => bucket.rows,
+                Extent::Logits => bucket.logits,
+            }
     }
 
     /// Bytes of one row.
@@ -146,6 +154,7 @@ impl BufferSpec {
         match self.storage {
             Storage::F32 => 4 * self.width,
             Storage::Q8 => self.width + 4 * self.width.div_ceil(32),
+            Storage::Routes { .. } => 16 * self.width,
         }
     }
 }

@@ -38,6 +38,19 @@ pub struct Attend {
     pub softcap: Option<f32>,
 }
 
+/// How a mixture of experts chooses.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Routing {
+    /// Experts a row uses.
+    pub used: usize,
+    /// Whether each expert's score is the sigmoid of its logit, instead of all together a softmax.
+    pub sigmoid: bool,
+    /// Whether the weights of the chosen experts are divided by their sum.
+    pub renormalise: bool,
+    /// What weights are multiplied by in the end.
+    pub scale: f32,
+}
+
 /// What an op computes. Every buffer has one row a token; `out` is overwritten, other roles are named as used.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(tag = "op", rename_all = "snake_case")]
@@ -144,6 +157,53 @@ pub enum OpKind {
         /// What no value passes.
         cap: f32,
     },
+    /// Multiplies by the sigmoid of a gate, in place: one gate for each value, or for as many as there are more of them.
+    SigmoidGate {
+        /// f32.
+        x: BufferId,
+        /// f32; its width divides that of `x`.
+        gate: BufferId,
+    },
+    /// Chooses each row's experts, and sorts rows by expert: each of a row's experts is a slot.
+    Route {
+        /// f32, one for each expert.
+        logits: BufferId,
+        /// Vector, added to the scores for the choice alone.
+        bias: Option<WeightId>,
+        /// Scores and weights.
+        routing: Routing,
+        /// Routes.
+        out: BufferId,
+    },
+    /// Copies each slot's row.
+    GatherSlots {
+        /// f32 or q8, by the Program's class.
+        x: BufferId,
+        /// Where rows go.
+        routes: BufferId,
+        /// The same, one row for each slot.
+        out: BufferId,
+    },
+    /// `out[s][n] = Σ_k x[s][k] · weight[e][n][k]`, with `e` the expert of slot `s`.
+    Experts {
+        /// f32 or q8, by the Program's class; one row for each slot.
+        x: BufferId,
+        /// Where slots belong.
+        routes: BufferId,
+        /// Matrices `[experts][n][k]`.
+        weight: WeightId,
+        /// f32, one row for each slot.
+        out: BufferId,
+    },
+    /// Adds up each row's slots, times their weights.
+    Combine {
+        /// f32, one row for each slot.
+        x: BufferId,
+        /// Where slots belong, and their weights.
+        routes: BufferId,
+        /// f32.
+        out: BufferId,
+    },
     /// Keeps the rows whose logits are wanted, in the order the step lists them.
     Gather {
         /// f32, all rows.
@@ -190,6 +250,11 @@ impl OpKind {
             OpKind::Add { .. } => "add",
             OpKind::Scale { .. } => "scale",
             OpKind::Softcap { .. } => "softcap",
+            OpKind::SigmoidGate { .. } => "sigmoid_gate",
+            OpKind::Route { .. } => "route",
+            OpKind::GatherSlots { .. } => "gather_slots",
+            OpKind::Experts { .. } => "experts",
+            OpKind::Combine { .. } => "combine",
             OpKind::Gather { .. } => "gather",
         }
     }
@@ -209,6 +274,11 @@ impl OpKind {
             OpKind::KvAppend { k, v, .. } => [Some(k), Some(v)],
             OpKind::SwiGlu { gate, up, .. } | OpKind::GeGlu { gate, up, .. } => [Some(gate), Some(up)],
             OpKind::Add { x, y } => [Some(x), Some(y)],
+            OpKind::SigmoidGate { x, gate } => [Some(x), Some(gate)],
+            OpKind::Route { logits, .. } => [Some(logits), None],
+            OpKind::GatherSlots { x, routes, .. }
+            | OpKind::Experts { x, routes, .. }
+            | OpKind::Combine { x, routes, .. } => [Some(x), Some(routes)],
         };
         pair.into_iter().flatten()
     }
@@ -223,9 +293,14 @@ impl OpKind {
             | OpKind::Attention { out, .. }
             | OpKind::SwiGlu { out, .. }
             | OpKind::GeGlu { out, .. }
+            | OpKind::Route { out, .. }
+            | OpKind::GatherSlots { out, .. }
+            | OpKind::Experts { out, .. }
+            | OpKind::Combine { out, .. }
             | OpKind::Gather { out, .. } => Some(out),
             OpKind::Rope { x, .. }
             | OpKind::Add { x, .. }
+            | OpKind::SigmoidGate { x, .. }
             | OpKind::Scale { x, .. }
             | OpKind::Softcap { x, .. } => Some(x),
             OpKind::KvAppend { .. } => None,
@@ -248,6 +323,8 @@ impl OpKind {
             OpKind::RmsNorm { weight, .. } => [Some(weight), None],
             OpKind::Matmul { weight, bias, .. } => [Some(weight), bias],
             OpKind::Rope { rope, .. } => [rope.factors, None],
+            OpKind::Route { bias, .. } => [bias, None],
+            OpKind::Experts { weight, .. } => [Some(weight), None],
             _ => [None, None],
         };
         pair.into_iter().flatten()
@@ -270,6 +347,17 @@ impl OpKind {
             OpKind::Add { x, y } => OpKind::Add { x: f(x), y: f(y) },
             OpKind::Scale { x, factor } => OpKind::Scale { x: f(x), factor },
             OpKind::Softcap { x, cap } => OpKind::Softcap { x: f(x), cap },
+            OpKind::SigmoidGate { x, gate } => OpKind::SigmoidGate { x: f(x), gate: f(gate) },
+            OpKind::Route { logits, bias, routing, out } => {
+                OpKind::Route { logits: f(logits), bias, routing, out: f(out) }
+            }
+            OpKind::GatherSlots { x, routes, out } => {
+                OpKind::GatherSlots { x: f(x), routes: f(routes), out: f(out) }
+            }
+            OpKind::Experts { x, routes, weight, out } => {
+                OpKind::Experts { x: f(x), routes: f(routes), weight, out: f(out) }
+            }
+            OpKind::Combine { x, routes, out } => OpKind::Combine { x: f(x), routes: f(routes), out: f(out) },
             OpKind::Gather { x, out } => OpKind::Gather { x: f(x), out: f(out) },
         }
     }

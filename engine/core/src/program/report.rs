@@ -48,13 +48,18 @@ impl Program {
         })
     }
 
-    /// Bytes of weights that a step reads: every matrix once, and one row of the embedding table a token.
+    /// Bytes of weights that a step reads: every matrix once, one row of the embedding table a token, and as many of a
+    /// layer's experts as its rows can use at most.
     pub fn weight_bytes_read(&self) -> u64 {
         let bytes = |op: &Op| {
             let weights = op.kind.weights().map(|id| &self.weights[id.0 as usize]);
             match op.kind {
                 super::OpKind::Embed { .. } => {
                     weights.map(|w| w.bytes() / w.n.max(1) * self.bucket.rows).sum::<usize>() as u64
+                }
+                super::OpKind::Experts { x, .. } => {
+                    let slots = self.buffers[x.0 as usize].rows(&self.bucket);
+                    weights.map(|w| w.bytes() / w.stack.max(1) * slots.min(w.stack)).sum::<usize>() as u64
                 }
                 _ => weights.map(|w| w.bytes()).sum::<usize>() as u64,
             }
