@@ -28,14 +28,24 @@ impl Random {
     }
 }
 
-/// `n` rows of `k` weights, stored as `dtype`.
+/// `n` rows of `k` weights, stored as `dtype`: mostly small values, all below one. Types without an encoder get random
+/// codes under small scales.
 ///
 /// # Errors
 /// When `k` does not fill whole blocks.
 pub fn weights(random: &mut Random, dtype: DType, n: usize, k: usize) -> Result<Vec<u8>, QuantError> {
-    let values: Vec<f32> = (0..n * k).map(|_| random.uniform() * random.uniform() * 0.2).collect();
     dtype.row_bytes(k)?;
-    quant::encode(dtype, &values)
+    let values: Vec<f32> = (0..n * k).map(|_| random.uniform() * random.uniform() * 0.2).collect();
+    let Err(QuantError::NoEncoder { .. }) = quant::encode(dtype, &values[..dtype.block_len().min(n * k)])
+    else {
+        return quant::encode(dtype, &values);
+    };
+    let mut data = raw_weights(random, dtype, n, k)?;
+    for block in data.chunks_exact_mut(dtype.block_bytes()) {
+        let scale = half::f16::from_f32(0.0005 * (1.0 + random.uniform() / 2.0));
+        block[..2].copy_from_slice(&scale.to_le_bytes());
+    }
+    Ok(data)
 }
 
 /// `rows` rows of `k` activations: mostly small, some large, as after a norm.
@@ -94,9 +104,13 @@ pub fn raw_weights(random: &mut Random, dtype: DType, n: usize, k: usize) -> Res
     // High bytes of the float fields: without the top exponent bit they are finite.
     let floats: &[usize] = match dtype {
         DType::F32 => &[3],
-        DType::F16 | DType::BF16 | DType::Q8_0 => &[1],
-        DType::Q4_1 | DType::Q4_K => &[1, 3],
+        DType::F8_E4M3 | DType::MXFP4 => &[0],
+        DType::Q4_1 | DType::Q5_1 | DType::Q4_K | DType::Q5_K => &[1, 3],
+        DType::Q2_K => &[81, 83],
+        DType::Q3_K => &[109],
         DType::Q6_K => &[209],
+        DType::NVFP4 => &[],
+        _ => &[1],
     };
     for block in data.chunks_exact_mut(dtype.block_bytes()) {
         floats.iter().for_each(|at| block[*at] &= !0x40);

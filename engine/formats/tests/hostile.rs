@@ -151,9 +151,16 @@ fn tensor_shapes_and_types() {
     {
         refused!(tensor(dims, 0), Size, "`blk.0.w`");
     }
-    refused!(tensor(&[1 << 63, 4, 1 << 32], DType::Q4_K.gguf_id()), Size);
-    refused!(tensor(&[31], DType::Q4_1.gguf_id()), Row, "`blk.0.w`", "31", "32");
-    refused!(tensor(&[32], 4), TensorType, "`blk.0.w`", "type 4 (unknown to this build)", "F32, F16");
+    refused!(tensor(&[1 << 63, 4, 1 << 32], DType::Q4_K.gguf_id().unwrap()), Size);
+    refused!(tensor(&[31], DType::Q4_1.gguf_id().unwrap()), Row, "`blk.0.w`", "31", "32");
+    refused!(
+        tensor(&[32], 99),
+        TensorType,
+        "`blk.0.w`",
+        "type 99 (unknown to this build)",
+        "F32, F16, BF16, Q4_0"
+    );
+    refused!(tensor(&[32], 31), TensorType, "type 31 (Q4_0_4_4)");
     refused!(tensor(&[32], u32::MAX), TensorType, "4294967295");
     refused!(tensor(&[256], 19), TensorType, "type 19 (IQ1_S)");
     refused!(tensor(&[256], 34), TensorType, "type 34 (TQ1_0)");

@@ -137,6 +137,7 @@ fn the_writer_refuses_what_the_reader_would() {
     assert!(matches!(writer.tensor("t", &[32], DType::Q8_0), Err(GgufError::DuplicateTensor { .. })));
     assert!(matches!(writer.tensor("rows", &[33], DType::Q8_0), Err(GgufError::Row { .. })));
     assert!(matches!(writer.tensor("dims", &[1; 5], DType::F32), Err(GgufError::Dimensions { .. })));
+    assert!(matches!(writer.tensor("f8", &[32], DType::F8_E4M3), Err(GgufError::NotInGguf { .. })));
     assert!(matches!(writer.tensor("big", &[1 << 40, 1 << 40], DType::F32), Err(GgufError::Size { .. })));
     for alignment in [0, 13, 1 << 31] {
         assert!(matches!(GgufWriter::with_alignment(alignment), Err(GgufError::Alignment { .. })));

@@ -44,6 +44,7 @@ fn tensors_are_read_whatever_their_order_in_the_header() {
     assert_eq!((&*b.dims(), &*b.shape(), b.n_values()), (&[3, 2][..], &[2, 3][..], 6));
     assert_eq!((b.storage(), b.dtype()), (Storage::Scalars(ScalarType::BF16), Ok(DType::BF16)));
     assert_eq!(b.data(), (8..20).collect::<Vec<u8>>());
+    assert_eq!(Storage::Scalars(ScalarType::F8_E4M3).dtype(), Some(DType::F8_E4M3));
     assert_eq!(file.tensor("scalar").unwrap().data(), [20, 21, 22, 23]);
     assert!(file.tensor("none").unwrap().data().is_empty());
     assert_eq!(file.tensor("half").unwrap().data(), [27, 28]);

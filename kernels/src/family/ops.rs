@@ -311,7 +311,7 @@ pub(super) static QUANTISE: &Op = &Op {
 pub(super) static EMBED: &Op = &Op {
     name: "embed",
     class: NumericClass::F32,
-    dtypes: &[DType::F32, DType::F16, DType::BF16, DType::Q8_0, DType::Q4_1, DType::Q4_K, DType::Q6_K],
+    dtypes: &DType::ALL,
     shapes: &[(40, 768, 1), (33, 256, 9)],
     lengths: |_| [0; 2],
     cost: |key| Cost {

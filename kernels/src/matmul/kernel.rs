@@ -6,7 +6,9 @@
     reason = "pointers into packed tiles and outputs; `Panel` states what callers owe"
 )]
 
-use super::format::BlockFormat;
+use super::code::Code;
+use super::format::fold;
+use super::head::Head;
 use super::packed::{Layout, TILE};
 use super::{Activations, Q8Block};
 use crate::cpu::simd::{Simd, prefetch};
@@ -63,8 +65,8 @@ pub(super) struct Panel {
 
 /// Quantised weights and activations.
 #[inline(always)]
-pub(super) unsafe fn blocks<S: Simd, F: BlockFormat, const R: usize, const T: usize>(p: &Panel) {
-    let layout = const { Layout::of(F::DTYPE) };
+pub(super) unsafe fn blocks<S: Simd, C: Code, H: Head, const R: usize, const T: usize>(p: &Panel) {
+    let layout = const { Layout::new::<C, H>() };
     let parts = layout.head_columns / GROUP;
     let XRows::Q8(x, each) = p.x else { return };
     let mut acc = [[S::splat(0.0); T]; R];
@@ -79,7 +81,7 @@ pub(super) unsafe fn blocks<S: Simd, F: BlockFormat, const R: usize, const T: us
                 if p.prefetch != 0 {
                     prefetch_ahead(layout, part, head, body, p.prefetch);
                 }
-                F::fold::<S, T>(head, part, body, &x, acc);
+                fold::<S, C, H, T>(head, part, body, &x, acc);
             }
         }
     }

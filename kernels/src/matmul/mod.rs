@@ -6,21 +6,25 @@
 //! zero, and every operation round once to f32:
 //!
 //! - class `q8`, block formats: `isum = Σ q_w * q_x`, exact in integers;
-//!   - Q8_0: `acc = fma(d_x, d_w * isum, acc)`
-//!   - Q4_1, Q4_K: `acc = fma(d_x, fma(d_w, isum, m_w * xsum), acc)` with `xsum = Σ q_x`
-//!   - Q6_K: as Q8_0 for each half of 16 columns in turn
+//!   - without minimums: `acc = fma(d_x, d_w * isum, acc)`
+//!   - with minimums (Q4_1, Q5_1, Q2_K, Q4_K, Q5_K): `acc = fma(d_x, fma(d_w, isum, m_w * xsum), acc)` with
+//!     `xsum = Σ q_x`
+//!   - where scales cover 16 columns (Q2_K, Q3_K, Q6_K, IQ2_S, IQ2_XS, NVFP4): so for each half of 16 columns in turn
 //! - class `q8`, float weights: `acc = fma(d_x, s, acc)`, where `s` starts at zero and takes `s = fma(w, q_x, s)` in
 //!   increasing k
 //! - class `f32`: `acc = acc + s`, where `s` starts at zero and takes `s = fma(w, x, s)` in increasing k
 //!
-//! NaN and infinity come through, a NaN with bits of its own. `d_w` and `m_w` are exact in f32 for every format (an f16, or an f16 times an integer of at most 8 bits).
+//! NaN and infinity come through, a NaN with bits of its own. `d_w` and `m_w` are exact in f32 for every format, see
+//! [`crate::quant::Codes`].
 
 mod activations;
+mod code;
 mod config;
 mod drive;
 mod family;
 mod format;
 pub(crate) mod grouped;
+mod head;
 mod kernel;
 mod packed;
 mod reference;

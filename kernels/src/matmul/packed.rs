@@ -1,24 +1,33 @@
 //! Weights repacked so that SIMD lanes are weight rows.
 //!
 //! Sixteen rows make a tile; the last tile is filled up with zero rows. A tile holds its *heads* (scales and
-//! minimums), filled up to 64 bytes, then its *bodies* (codes), one for each 32 columns.
+//! minimums), filled up to 64 bytes, then its *bodies* (codes), one for each 32 columns. Heads are laid out as
+//! `head` has it, bodies of block formats as `code` has it; a body of F32, F16, BF16 or F8_E4M3 holds, for each column,
+//! the sixteen rows' values.
 //!
-//! In a body of a block format, a *quad* is four consecutive columns of the sixteen rows: 64 bytes, row `r` in bytes
-//! `4r..4r+4`, which is one operand of a four-way integer dot product whose lanes are the rows.
+//! Every value is kept exactly. Bits a value, in the file and packed:
 //!
-//! | type | head, for each | of | body, for each 32 columns |
-//! |---|---|---|---|
-//! | Q8_0 | 32 columns | 16 `d`: f16 | 8 quads of `q + 128`: u8 |
-//! | Q4_1 | 32 columns | 16 `d`, 16 `m`: f16 | 4 × 64 bytes: quad `i` in the low four bits, quad `4 + i` in the high ones |
-//! | Q4_K | 256 columns | 16 `d`, 16 `dmin`: f16; for each part of 32 columns 16 `sc`, 16 `mn`: u8 | as Q4_1 |
-//! | Q6_K | 256 columns | 16 `d`: f16; for each part of 16 columns 16 `sc`: i8; 32 bytes unused | as Q4_1 for the low four bits; then 2 × 64 bytes, quad `i + 2j` in bits `2j..2j+2` of the `i`-th |
-//! | F32, F16, BF16 | - | - | for each column the sixteen rows' values |
+//! | type | file | packed | | type | file | packed |
+//! |---|---|---|---|---|---|---|
+//! | Q4_0, IQ4_NL | 4.5 | 4.5 | | IQ4_XS | 4.25 | 4.31 |
+//! | Q4_1, Q5_0, Q5_1, Q8_0 | as packed | 5, 5.5, 6, 8.5 | | IQ3_S | 3.44 | 4.31 |
+//! | Q2_K | 2.63 | 3.13 | | IQ3_XXS | 3.06 | 4.31 |
+//! | Q3_K | 3.44 | 3.56 | | IQ2_S, IQ2_XS | 2.56, 2.31 | 4.56 |
+//! | Q4_K | 4.5 | 4.63 | | IQ2_XXS | 2.06 | 4.31 |
+//! | Q5_K | 5.5 | 5.63 | | MXFP4 | 4.25 | 4.5 |
+//! | Q6_K | 6.56 | 6.56 | | NVFP4 | 4.5 | 5 |
+//!
+//! The IQ2 and IQ3 formats grow because their grids are looked up once, when they are packed: a product would look up
+//! the same entries again for every row of lanes.
 
+use super::code::{Code, body_bytes};
+use super::format::{Visitor, visit};
+use super::head::{self, Head, head_size};
 use super::weights::{Matrix, check_row};
 use crate::DType;
 use crate::cpu::{AlignedBytes, Pool};
 use crate::error::ShapeError;
-use crate::quant::{self, Codes, GROUP};
+use crate::quant::{self, Codes, GROUP, Rule};
 
 /// Rows a tile.
 pub const TILE: usize = 16;
@@ -35,16 +44,15 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    pub(super) const fn of(dtype: DType) -> Layout {
-        let (head_columns, head, body) = match dtype {
-            DType::F32 => (GROUP, 0, 4 * TILE * GROUP),
-            DType::F16 | DType::BF16 => (GROUP, 0, 2 * TILE * GROUP),
-            DType::Q8_0 => (GROUP, 32, 512),
-            DType::Q4_1 => (GROUP, 64, 256),
-            DType::Q4_K => (256, 320, 256),
-            DType::Q6_K => (256, 320, 384),
-        };
-        Layout { head_columns, head, body }
+    /// The layout of a block format with this code and head.
+    pub(super) const fn new<C: Code, H: Head>() -> Layout {
+        let (head_columns, head) = head_size(H::RULE);
+        Layout { head_columns, head, body: body_bytes(C::PLANES) }
+    }
+
+    pub(super) fn of(dtype: DType) -> Layout {
+        let float = || Layout { head_columns: GROUP, head: 0, body: dtype.block_bytes() * TILE * GROUP };
+        BlockPacking::of(dtype).map_or_else(float, |packing| packing.layout)
     }
 
     /// Bytes of all heads of a tile with `k` columns, filled up to whole lines.
@@ -55,6 +63,44 @@ impl Layout {
     /// Bytes of a tile with `k` columns.
     pub(super) const fn tile(self, k: usize) -> usize {
         self.heads(k) + k.div_ceil(GROUP) * self.body
+    }
+}
+
+/// How a block format is packed and read back, one row and 32 columns at a time.
+#[derive(Clone, Copy)]
+struct BlockPacking {
+    layout: Layout,
+    rule: Rule,
+    put: fn(&mut [u8], usize, &[i8; GROUP]),
+    get: fn(&[u8], usize) -> [i8; GROUP],
+}
+
+impl BlockPacking {
+    /// That of `dtype`; float types have none.
+    fn of(dtype: DType) -> Option<BlockPacking> {
+        struct Of;
+        impl Visitor for Of {
+            type Output = BlockPacking;
+            fn visit<C: Code, H: Head>(self) -> BlockPacking {
+                BlockPacking { layout: Layout::new::<C, H>(), rule: H::RULE, put: C::put, get: C::get }
+            }
+        }
+        visit(dtype, Of)
+    }
+
+    /// Head and part within it of group `group`.
+    fn place(self, group: usize) -> (usize, usize) {
+        let parts = self.layout.head_columns / GROUP;
+        (group / parts * self.layout.head, group % parts)
+    }
+
+    /// Values `32 * group ..` of row `lane` of a tile with `k` columns.
+    fn codes(self, k: usize, tile: &[u8], lane: usize, group: usize) -> Codes {
+        let (heads, bodies) = tile.split_at(self.layout.heads(k));
+        let (at, part) = self.place(group);
+        let scales = head::get(self.rule, &heads[at..][..self.layout.head], part, lane);
+        let body = &bodies[group * self.layout.body..][..self.layout.body];
+        Codes::new(self.rule, &scales, (self.get)(body, lane))
     }
 }
 
@@ -118,9 +164,9 @@ impl PackedMatrix {
     pub fn row_decode(&self, row: usize, out: &mut [f32]) -> Result<(), ShapeError> {
         check_row(row, self.n, self.k, out)?;
         let (tile, lane) = (self.tile(row / TILE), row % TILE);
-        if self.dtype.is_quantised() {
+        if let Some(packing) = BlockPacking::of(self.dtype) {
             for (group, out) in out.chunks_exact_mut(GROUP).enumerate() {
-                out.copy_from_slice(&codes(self.dtype, self.k, tile, lane, group).decode());
+                out.copy_from_slice(&packing.codes(self.k, tile, lane, group).decode());
             }
         } else {
             let size = self.dtype.block_bytes();
@@ -131,114 +177,37 @@ impl PackedMatrix {
         Ok(())
     }
 
-    /// Values `32 * group ..` of row `row` of a block format.
-    pub(super) fn codes(&self, row: usize, group: usize) -> Codes {
-        codes(self.dtype, self.k, self.tile(row / TILE), row % TILE, group)
+    /// Values `32 * group ..` of row `row`; none of a float type.
+    pub(super) fn codes(&self, row: usize, group: usize) -> Option<Codes> {
+        let packing = BlockPacking::of(self.dtype)?;
+        Some(packing.codes(self.k, self.tile(row / TILE), row % TILE, group))
     }
 }
 
 /// Writes tile `tile` of `matrix` to `out`, which is zeroed and one tile long.
 pub(super) fn pack_tile(matrix: &Matrix<'_>, tile: usize, out: &mut [u8]) {
     let (dtype, k) = (matrix.dtype(), matrix.k());
-    let layout = Layout::of(dtype);
-    let (heads, bodies) = out.split_at_mut(layout.heads(k));
+    let packing = BlockPacking::of(dtype);
     for lane in 0..TILE.min(matrix.n() - tile * TILE) {
         let row = matrix.row(tile * TILE + lane);
-        if !dtype.is_quantised() {
+        let Some(packing) = packing else {
             let size = dtype.block_bytes();
             for (column, value) in row.chunks_exact(size).enumerate() {
-                bodies[(column * TILE + lane) * size..][..size].copy_from_slice(value);
+                out[(column * TILE + lane) * size..][..size].copy_from_slice(value);
             }
             continue;
-        }
+        };
+        let Layout { head, body, .. } = packing.layout;
+        let (heads, bodies) = out.split_at_mut(packing.layout.heads(k));
         let parts = dtype.block_len() / GROUP;
         for (index, block) in row.chunks_exact(dtype.block_bytes()).enumerate() {
-            pack_head(dtype, block, &mut heads[index * layout.head..][..layout.head], lane);
             for part in 0..parts {
-                let body = &mut bodies[(index * parts + part) * layout.body..][..layout.body];
-                pack_body(dtype, &quant::codes(dtype, block, part).q, body, lane);
+                let group = index * parts + part;
+                let (scales, q) = quant::read(dtype, block, part);
+                let (at, part) = packing.place(group);
+                head::put(packing.rule, &mut heads[at..][..head], part, lane, &scales);
+                (packing.put)(&mut bodies[group * body..][..body], lane, &q);
             }
         }
     }
-}
-
-/// Copies the two bytes at `from` to lane `lane` of the row of 16 that starts at `to`.
-fn copy_f16(block: &[u8], from: usize, head: &mut [u8], to: usize, lane: usize) {
-    head[to + 2 * lane..][..2].copy_from_slice(&block[from..from + 2]);
-}
-
-fn pack_head(dtype: DType, block: &[u8], head: &mut [u8], lane: usize) {
-    match dtype {
-        DType::Q8_0 => copy_f16(block, 0, head, 0, lane),
-        DType::Q4_1 => {
-            copy_f16(block, 0, head, 0, lane);
-            copy_f16(block, 2, head, 32, lane);
-        }
-        DType::Q4_K => {
-            copy_f16(block, 0, head, 0, lane);
-            copy_f16(block, 2, head, 32, lane);
-            for part in 0..8 {
-                let (sc, mn) = quant::q4_k::scale_min(&block[4..16], part);
-                head[64 + 32 * part + lane] = sc;
-                head[80 + 32 * part + lane] = mn;
-            }
-        }
-        DType::Q6_K => {
-            copy_f16(block, 208, head, 0, lane);
-            for part in 0..16 {
-                head[32 + 16 * part + lane] = block[192 + part];
-            }
-        }
-        DType::F32 | DType::F16 | DType::BF16 => {}
-    }
-}
-
-fn pack_body(dtype: DType, q: &[i8; GROUP], body: &mut [u8], lane: usize) {
-    for (column, &q) in q.iter().enumerate() {
-        let (quad, byte) = (column / 4, 4 * lane + column % 4);
-        if dtype == DType::Q8_0 {
-            body[64 * quad + byte] = q as u8 ^ 0x80;
-            continue;
-        }
-        let code = if dtype == DType::Q6_K { (q + 32) as u8 } else { q as u8 };
-        body[64 * (quad % 4) + byte] |= (code & 15) << (4 * (quad / 4));
-        if dtype == DType::Q6_K {
-            body[256 + 64 * (quad % 2) + byte] |= code >> 4 << (2 * (quad / 2));
-        }
-    }
-}
-
-/// The inverse of [`pack_tile`] for 32 values of one row, written apart from the SIMD code to check it.
-fn codes(dtype: DType, k: usize, tile: &[u8], lane: usize, group: usize) -> Codes {
-    let layout = Layout::of(dtype);
-    let (heads, bodies) = tile.split_at(layout.heads(k));
-    let parts = layout.head_columns / GROUP;
-    let (head, part) = (&heads[group / parts * layout.head..][..layout.head], group % parts);
-    let body = &bodies[group * layout.body..][..layout.body];
-    let q = std::array::from_fn(|column| {
-        let (quad, byte) = (column / 4, 4 * lane + column % 4);
-        if dtype == DType::Q8_0 {
-            return (body[64 * quad + byte] ^ 0x80) as i8;
-        }
-        let low = body[64 * (quad % 4) + byte] >> (4 * (quad / 4)) & 15;
-        if dtype != DType::Q6_K {
-            return low as i8;
-        }
-        let high = body[256 + 64 * (quad % 2) + byte] >> (2 * (quad / 2)) & 3;
-        (low | high << 4) as i8 - 32
-    });
-    let f16 = |at: usize| quant::f16_at(head, at + 2 * lane);
-    let (scale, min) = match dtype {
-        DType::Q4_1 => ([f16(0); 2], Some(f16(32))),
-        DType::Q4_K => {
-            let (sc, mn) = (head[64 + 32 * part + lane], head[80 + 32 * part + lane]);
-            ([f16(0) * f32::from(sc); 2], Some(-(f16(32) * f32::from(mn))))
-        }
-        DType::Q6_K => {
-            let sc = |half: usize| f32::from(head[32 + 16 * (2 * part + half) + lane] as i8);
-            ([f16(0) * sc(0), f16(0) * sc(1)], None)
-        }
-        _ => ([f16(0); 2], None),
-    };
-    Codes { q, scale, min }
 }

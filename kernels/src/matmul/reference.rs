@@ -1,8 +1,7 @@
 //! What a matrix product means: a scalar version with the exact order of operations, and one in f64.
 
 use super::{Activations, Q8Block, Weights};
-use crate::DType;
-use crate::quant::GROUP;
+use crate::quant::{self, GROUP};
 
 /// The product with the reduction order of the family, one output at a time: bit for bit what every version gives.
 ///
@@ -43,26 +42,26 @@ fn dot_float_q8(w: &[f32], x: &[Q8Block]) -> f32 {
 }
 
 fn dot_q8(w: &Weights<'_>, row: usize, x: &[Q8Block]) -> f32 {
-    let halved = w.dtype() == DType::Q6_K;
+    let halved = quant::rule(w.dtype()).halved();
     let mut acc = 0f32;
     for (group, x) in x.iter().enumerate() {
-        let codes = w.codes(row, group);
+        let Some(codes) = w.codes(row, group) else { continue };
         let sum = |range: std::ops::Range<usize>| -> i32 {
             range.map(|i| i32::from(codes.q[i]) * i32::from(x.codes[i])).sum()
         };
-        if halved {
-            for h in 0..2 {
-                let term = codes.scale[h] * sum(16 * h..16 * h + 16) as f32;
-                acc = x.scale.mul_add(term, acc);
-            }
-            continue;
-        }
-        let (scale, sum) = (codes.scale[0], sum(0..GROUP) as f32);
-        let term = match codes.min {
-            Some(min) => scale.mul_add(sum, min * x.sum),
-            None => scale * sum,
+        let mut fold = |half: usize, sum: i32, x_sum: f32| {
+            let (scale, sum) = (codes.scale[half], sum as f32);
+            let term = match codes.min {
+                Some(min) => scale.mul_add(sum, min[half] * x_sum),
+                None => scale * sum,
+            };
+            acc = x.scale.mul_add(term, acc);
         };
-        acc = x.scale.mul_add(term, acc);
+        if halved {
+            (0..2).for_each(|half| fold(half, sum(16 * half..16 * half + 16), x.halves[half]));
+        } else {
+            fold(0, sum(0..GROUP), x.sum);
+        }
     }
     acc
 }

@@ -5,11 +5,14 @@
     reason = "functions compiled for an instruction set; `choose` hands out only what the machine has"
 )]
 
-use super::format::{self, Format};
+use super::code::Code;
+use super::format::{self, Blocks as BlockFormat, Format, Visitor};
+use super::head::Head;
 use super::kernel::{self, Decode, Panel};
 use super::packed::Layout;
 use crate::DType;
 use crate::cpu::Isa;
+use std::marker::PhantomData;
 
 /// A microkernel for quantised weights and activations.
 type Blocks = unsafe fn(&Panel);
@@ -36,17 +39,24 @@ impl Kernel {
     }
 }
 
+/// A microkernel that is asked for, in one instruction set.
+struct Choice<S> {
+    integers: bool,
+    dtype: DType,
+    shape: (usize, usize),
+    simd: PhantomData<S>,
+}
+
 /// The microkernels of one instruction set, each compiled for it.
 macro_rules! compiled {
     ($name:ident, $simd:ty, [$($feature:literal)?], [$(($r:literal, $t:literal)),*], [$($ft:literal),*]) => {
         mod $name {
             use super::*;
-            use crate::matmul::format::BlockFormat;
 
             $(#[target_feature(enable = $feature)])?
-            unsafe fn blocks<F: BlockFormat, const R: usize, const T: usize>(p: &Panel) {
+            unsafe fn blocks<C: Code, H: Head, const R: usize, const T: usize>(p: &Panel) {
                 // SAFETY: this function's contract, and the features are enabled here.
-                unsafe { kernel::blocks::<$simd, F, R, T>(p) }
+                unsafe { kernel::blocks::<$simd, C, H, R, T>(p) }
             }
 
             $(#[target_feature(enable = $feature)])?
@@ -64,34 +74,39 @@ macro_rules! compiled {
             /// The (tiles, rows) compiled, for quantised weights times quantised activations and for the rest.
             pub(super) const SHAPES: [&[(usize, usize)]; 2] = [&[$(($r, $t)),*], &[$((1, $ft)),*]];
 
-            fn blocks_of<F: BlockFormat>(shape: (usize, usize)) -> Option<Kernel> {
+            fn blocks_of<C: Code, H: Head>(shape: (usize, usize)) -> Option<Kernel> {
                 match shape {
-                    $(($r, $t) => Some(Kernel::Blocks(blocks::<F, $r, $t>)),)*
+                    $(($r, $t) => Some(Kernel::Blocks(blocks::<C, H, $r, $t>)),)*
                     _ => None,
                 }
             }
 
-            fn floats_of<F: Format>(shape: (usize, usize)) -> Option<Kernel> {
-                let layout = Layout::of(F::DTYPE);
+            fn floats_of<F: Format>(dtype: DType, shape: (usize, usize)) -> Option<Kernel> {
+                let layout = Layout::of(dtype);
                 match shape {
                     $((1, $ft) => Some(Kernel::Floats(floats::<$ft>, layout, decode::<F>)),)*
                     _ => None,
                 }
             }
 
+            impl Visitor for Choice<$simd> {
+                type Output = Option<Kernel>;
+                fn visit<C: Code, H: Head>(self) -> Option<Kernel> {
+                    if self.integers {
+                        blocks_of::<C, H>(self.shape)
+                    } else {
+                        floats_of::<BlockFormat<C, H>>(self.dtype, self.shape)
+                    }
+                }
+            }
+
             pub(super) fn choose(dtype: DType, integers: bool, shape: (usize, usize)) -> Option<Kernel> {
-                match (dtype, integers) {
-                    (DType::Q8_0, true) => blocks_of::<format::Q8_0>(shape),
-                    (DType::Q4_1, true) => blocks_of::<format::Q4_1>(shape),
-                    (DType::Q4_K, true) => blocks_of::<format::Q4K>(shape),
-                    (DType::Q6_K, true) => blocks_of::<format::Q6K>(shape),
-                    (DType::Q8_0, false) => floats_of::<format::Q8_0>(shape),
-                    (DType::Q4_1, false) => floats_of::<format::Q4_1>(shape),
-                    (DType::Q4_K, false) => floats_of::<format::Q4K>(shape),
-                    (DType::Q6_K, false) => floats_of::<format::Q6K>(shape),
-                    (DType::F32, _) => floats_of::<format::F32>(shape),
-                    (DType::F16, _) => floats_of::<format::F16>(shape),
-                    (DType::BF16, _) => floats_of::<format::BF16>(shape),
+                match dtype {
+                    DType::F32 => floats_of::<format::F32>(dtype, shape),
+                    DType::F16 => floats_of::<format::F16>(dtype, shape),
+                    DType::BF16 => floats_of::<format::BF16>(dtype, shape),
+                    DType::F8_E4M3 => floats_of::<format::F8E4M3>(dtype, shape),
+                    _ => format::visit(dtype, Choice { integers, dtype, shape, simd: PhantomData::<$simd> })?,
                 }
             }
         }

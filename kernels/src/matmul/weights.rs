@@ -66,11 +66,11 @@ impl<'a> Matrix<'a> {
         Ok(())
     }
 
-    /// Values `32 * group ..` of row `row` of a block format.
-    pub(crate) fn codes(&self, row: usize, group: usize) -> Codes {
+    /// Values `32 * group ..` of row `row`; none of a float type.
+    pub(super) fn codes(&self, row: usize, group: usize) -> Option<Codes> {
         let parts = self.dtype.block_len() / GROUP;
-        let block = &self.row(row)[group / parts * self.dtype.block_bytes()..];
-        quant::codes(self.dtype, block, group % parts)
+        let block = &self.row(row)[group.checked_div(parts)? * self.dtype.block_bytes()..];
+        Some(quant::codes(self.dtype, block, group % parts))
     }
 }
 
@@ -129,8 +129,8 @@ impl Weights<'_> {
 }
 
 impl Weights<'_> {
-    /// Values `32 * group ..` of row `row` of a block format.
-    pub(super) fn codes(&self, row: usize, group: usize) -> Codes {
+    /// Values `32 * group ..` of row `row`; none of a float type.
+    pub(super) fn codes(&self, row: usize, group: usize) -> Option<Codes> {
         match self {
             Weights::File(w) => w.codes(row, group),
             Weights::Packed(w) => w.codes(row, group),

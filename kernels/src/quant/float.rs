@@ -1,5 +1,6 @@
-//! F32, F16 and BF16: little-endian values without blocks.
+//! F32, F16, BF16 and F8_E4M3: little-endian values without blocks.
 
+use super::e4m3;
 use crate::DType;
 use half::f16;
 
@@ -9,6 +10,7 @@ pub(crate) fn load(dtype: DType, bytes: &[u8]) -> f32 {
         (DType::F32, &[a, b, c, d]) => f32::from_le_bytes([a, b, c, d]),
         (DType::F16, &[a, b]) => f16::from_le_bytes([a, b]).to_f32(),
         (_, &[a, b]) => f32::from_bits(u32::from(u16::from_le_bytes([a, b])) << 16),
+        (_, &[byte]) => e4m3::to_f32(byte),
         _ => 0.0,
     }
 }
@@ -24,6 +26,7 @@ pub(super) fn encode(dtype: DType, values: &[f32], data: &mut [u8]) {
         match dtype {
             DType::F32 => bytes.copy_from_slice(&value.to_le_bytes()),
             DType::F16 => bytes.copy_from_slice(&f16::from_f32(value).to_le_bytes()),
+            DType::F8_E4M3 => bytes[0] = e4m3::from_f32(value),
             _ => bytes.copy_from_slice(&bf16_bits(value).to_le_bytes()),
         }
     }

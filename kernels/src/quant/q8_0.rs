@@ -5,11 +5,11 @@
 //! | 0..2 | `d`: f16 |
 //! | 2..34 | `q[0..32]`: i8 |
 
-use super::{Codes, GROUP, f16_at, inverse, put_f16};
+use super::codes::{GROUP, Scales, put_f16};
+use super::fit::inverse;
 
-pub(super) fn codes(block: &[u8]) -> Codes {
-    let q = std::array::from_fn(|i| block[2 + i] as i8);
-    Codes { q, scale: [f16_at(block, 0); 2], min: None }
+pub(super) fn read(block: &[u8]) -> (Scales, [i8; GROUP]) {
+    (Scales::d(block), std::array::from_fn(|i| block[2 + i] as i8))
 }
 
 /// The largest magnitude becomes ±127; halves round away from zero. `q` is chosen with the scale before its own

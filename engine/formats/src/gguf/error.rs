@@ -168,6 +168,14 @@ pub enum GgufError {
         /// Types that are read.
         supported: String,
     },
+    /// A storage type that GGUF cannot hold.
+    #[error("tensor `{tensor}`: GGUF has no number for type {dtype}; store it as another type")]
+    NotInGguf {
+        /// The name.
+        tensor: String,
+        /// The type asked for.
+        dtype: DType,
+    },
     /// A tensor that does not begin at a multiple of the alignment.
     #[error(
         "tensor `{tensor}` begins at data offset {offset}, which is not a multiple of the alignment {alignment}"

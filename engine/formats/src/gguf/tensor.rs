@@ -36,8 +36,10 @@ impl<'a> Entry<'a> {
         let dims = Dims::new(sizes).unwrap_or_default();
         let id = cursor.u32("a tensor's type")?;
         let Some(dtype) = DType::from_gguf_id(id) else {
-            let supported = DType::all().map(|t| t.to_string()).collect::<Vec<_>>().join(", ");
-            return Err(GgufError::TensorType { tensor: tensor(), id, name: ggml_type_name(id), supported });
+            let supported = DType::all().filter(|t| t.gguf_id().is_some()).map(|t| t.to_string());
+            let supported = supported.collect::<Vec<_>>().join(", ");
+            let name = DType::unsupported_gguf_name(id).unwrap_or("unknown to this build");
+            return Err(GgufError::TensorType { tensor: tensor(), id, name, supported });
         };
         let offset = cursor.u64("a tensor's offset")?;
         if !offset.is_multiple_of(alignment.into()) {
@@ -124,37 +126,4 @@ pub(super) fn byte_len(name: &str, dims: &Dims, dtype: DType) -> Result<usize, G
 pub(super) fn dims(name: &str, dims: &[usize]) -> Result<Dims, GgufError> {
     let fits = Dims::new(dims).filter(|dims| dims.len() <= MAX_DIMS);
     fits.ok_or_else(|| GgufError::Dimensions { tensor: name.to_owned(), n_dims: dims.len() as u64 })
-}
-
-/// Names of storage types that ggml defines and memra does not read.
-fn ggml_type_name(id: u32) -> &'static str {
-    match id {
-        2 => "Q4_0",
-        6 => "Q5_0",
-        7 => "Q5_1",
-        9 => "Q8_1",
-        10 => "Q2_K",
-        11 => "Q3_K",
-        13 => "Q5_K",
-        15 => "Q8_K",
-        16 => "IQ2_XXS",
-        17 => "IQ2_XS",
-        18 => "IQ3_XXS",
-        19 => "IQ1_S",
-        20 => "IQ4_NL",
-        21 => "IQ3_S",
-        22 => "IQ2_S",
-        23 => "IQ4_XS",
-        24 => "I8",
-        25 => "I16",
-        26 => "I32",
-        27 => "I64",
-        28 => "F64",
-        29 => "IQ1_M",
-        34 => "TQ1_0",
-        35 => "TQ2_0",
-        39 => "MXFP4",
-        40 => "NVFP4",
-        _ => "unknown to this build",
-    }
 }

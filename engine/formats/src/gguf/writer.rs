@@ -26,6 +26,8 @@ pub(super) struct Declared {
     name: String,
     dims: Dims,
     dtype: DType,
+    /// GGUF's number of the type.
+    id: u32,
     bytes: usize,
 }
 
@@ -91,11 +93,13 @@ impl GgufWriter {
     /// Declares the next tensor; `dims` are fastest first.
     ///
     /// # Errors
-    /// A name already declared, more than four dimensions, rows that do not fill blocks, or sizes that overflow.
+    /// A name already declared, more than four dimensions, rows that do not fill blocks, sizes that overflow, or a type
+    /// that GGUF has no number for.
     pub fn tensor(&mut self, name: &str, dims: &[usize], dtype: DType) -> Result<&mut Self, GgufError> {
         let dims = tensor::dims(name, dims)?;
         let bytes = tensor::byte_len(name, &dims, dtype)?;
-        let declared = Declared { name: name.to_owned(), dims, dtype, bytes };
+        let id = dtype.gguf_id().ok_or_else(|| GgufError::NotInGguf { tensor: name.to_owned(), dtype })?;
+        let declared = Declared { name: name.to_owned(), dims, dtype, id, bytes };
         if self.names.contains(name) {
             return Err(GgufError::DuplicateTensor { tensor: name.to_owned() });
         }
@@ -137,7 +141,7 @@ impl GgufWriter {
             tensor.name.encode(&mut header);
             (tensor.dims.len() as u32).encode(&mut header);
             tensor.dims.iter().for_each(|&d| (d as u64).encode(&mut header));
-            tensor.dtype.gguf_id().encode(&mut header);
+            tensor.id.encode(&mut header);
             offset.encode(&mut header);
             // Padded sizes were summed without overflow when they were declared.
             offset += tensor.padded(self.alignment).unwrap_or_default();

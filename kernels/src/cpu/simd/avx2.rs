@@ -31,6 +31,18 @@ unsafe fn splat4(x: *const i8) -> __m256i {
     _mm256_set1_epi32(x.cast::<i32>().read_unaligned())
 }
 
+/// Sixteen FP8 E4M3, divided by 256, as f16: exponent and mantissa take the same places, and f16's bias is 8 larger.
+#[inline(always)]
+pub(super) unsafe fn e4m3_halves(from: *const u8) -> __m256i {
+    let words = _mm256_cvtepu8_epi16(_mm_loadu_si128(from.cast()));
+    let magnitude = _mm256_and_si256(words, _mm256_set1_epi16(0x7f));
+    // A NaN has all ones here, and so in f16.
+    let nan = _mm256_cmpeq_epi16(magnitude, _mm256_set1_epi16(0x7f));
+    let sign = _mm256_and_si256(_mm256_slli_epi16::<8>(words), _mm256_set1_epi16(i16::MIN));
+    let bits = _mm256_or_si256(_mm256_slli_epi16::<7>(magnitude), sign);
+    _mm256_or_si256(bits, nan)
+}
+
 impl Simd for Avx2 {
     type Floats = [__m256; 2];
     type Ints = [__m256i; 2];
@@ -67,9 +79,10 @@ impl Simd for Avx2 {
     }
 
     #[inline(always)]
-    unsafe fn load_u8(from: *const u8) -> [__m256; 2] {
-        let half = |at: usize| _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64(from.add(at).cast())));
-        [half(0), half(8)]
+    unsafe fn load_f8_e4m3(from: *const u8) -> [__m256; 2] {
+        let halves = e4m3_halves(from);
+        let value = |half: __m128i| _mm256_mul_ps(_mm256_cvtph_ps(half), _mm256_set1_ps(256.0));
+        [value(_mm256_castsi256_si128(halves)), value(_mm256_extracti128_si256::<1>(halves))]
     }
 
     #[inline(always)]
@@ -145,28 +158,31 @@ impl Simd for Avx2 {
     }
 
     #[inline(always)]
-    unsafe fn low(value: [__m256i; 2]) -> [__m256i; 2] {
-        let mask = _mm256_set1_epi8(15);
-        [_mm256_and_si256(value[0], mask), _mm256_and_si256(value[1], mask)]
+    unsafe fn bits(value: [__m256i; 2], from: u32, mask: u8) -> [__m256i; 2] {
+        let half = |value: __m256i| {
+            let moved = _mm256_srl_epi16(value, _mm_cvtsi32_si128(from as i32));
+            _mm256_and_si256(moved, _mm256_set1_epi8(mask as i8))
+        };
+        [half(value[0]), half(value[1])]
     }
 
     #[inline(always)]
-    unsafe fn high(value: [__m256i; 2]) -> [__m256i; 2] {
-        Self::low([_mm256_srli_epi16::<4>(value[0]), _mm256_srli_epi16::<4>(value[1])])
-    }
-
-    #[inline(always)]
-    unsafe fn with_two_bits<const SHIFT: u32>(a: [__m256i; 2], b: [__m256i; 2]) -> [__m256i; 2] {
+    unsafe fn with_bits(a: [__m256i; 2], b: [__m256i; 2], from: u32, to: u32, mask: u8) -> [__m256i; 2] {
         let half = |a: __m256i, b: __m256i| {
-            let moved = match SHIFT {
-                0 => _mm256_slli_epi16::<4>(b),
-                2 => _mm256_slli_epi16::<2>(b),
-                4 => b,
-                _ => _mm256_srli_epi16::<2>(b),
+            let moved = if from < to {
+                _mm256_sll_epi16(b, _mm_cvtsi32_si128((to - from) as i32))
+            } else {
+                _mm256_srl_epi16(b, _mm_cvtsi32_si128((from - to) as i32))
             };
-            _mm256_or_si256(a, _mm256_and_si256(moved, _mm256_set1_epi8(48)))
+            _mm256_or_si256(a, _mm256_and_si256(moved, _mm256_set1_epi8((mask << to) as i8)))
         };
         [half(a[0], b[0]), half(a[1], b[1])]
+    }
+
+    #[inline(always)]
+    unsafe fn lookup(table: &[u8; 16], value: [__m256i; 2]) -> [__m256i; 2] {
+        let table = _mm256_broadcastsi128_si256(_mm_loadu_si128(table.as_ptr().cast()));
+        [_mm256_shuffle_epi8(table, value[0]), _mm256_shuffle_epi8(table, value[1])]
     }
 
     #[inline(always)]

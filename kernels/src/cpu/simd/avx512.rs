@@ -6,6 +6,7 @@
 )]
 
 use super::Simd;
+use super::avx2::e4m3_halves;
 use std::arch::x86_64::*;
 
 /// AVX-512 F, BW, VL, DQ and VNNI.
@@ -44,8 +45,8 @@ impl Simd for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn load_u8(from: *const u8) -> __m512 {
-        _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128(from.cast())))
+    unsafe fn load_f8_e4m3(from: *const u8) -> __m512 {
+        _mm512_mul_ps(_mm512_cvtph_ps(e4m3_halves(from)), _mm512_set1_ps(256.0))
     }
 
     #[inline(always)]
@@ -107,25 +108,26 @@ impl Simd for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn low(value: __m512i) -> __m512i {
-        _mm512_and_si512(value, _mm512_set1_epi8(15))
+    unsafe fn bits(value: __m512i, from: u32, mask: u8) -> __m512i {
+        let moved = _mm512_srl_epi16(value, _mm_cvtsi32_si128(from as i32));
+        _mm512_and_si512(moved, _mm512_set1_epi8(mask as i8))
     }
 
     #[inline(always)]
-    unsafe fn high(value: __m512i) -> __m512i {
-        _mm512_and_si512(_mm512_srli_epi16::<4>(value), _mm512_set1_epi8(15))
-    }
-
-    #[inline(always)]
-    unsafe fn with_two_bits<const SHIFT: u32>(a: __m512i, b: __m512i) -> __m512i {
-        let moved = match SHIFT {
-            0 => _mm512_slli_epi16::<4>(b),
-            2 => _mm512_slli_epi16::<2>(b),
-            4 => b,
-            _ => _mm512_srli_epi16::<2>(b),
+    unsafe fn with_bits(a: __m512i, b: __m512i, from: u32, to: u32, mask: u8) -> __m512i {
+        let moved = if from < to {
+            _mm512_sll_epi16(b, _mm_cvtsi32_si128((to - from) as i32))
+        } else {
+            _mm512_srl_epi16(b, _mm_cvtsi32_si128((from - to) as i32))
         };
-        // a | (moved & 48) in one step: 0xf8 is the truth table of x | (y & z).
-        _mm512_ternarylogic_epi32::<0xf8>(a, moved, _mm512_set1_epi8(48))
+        // a | (moved & mask) in one step: 0xf8 is the truth table of x | (y & z).
+        _mm512_ternarylogic_epi32::<0xf8>(a, moved, _mm512_set1_epi8((mask << to) as i8))
+    }
+
+    #[inline(always)]
+    unsafe fn lookup(table: &[u8; 16], value: __m512i) -> __m512i {
+        let table = _mm512_broadcast_i32x4(_mm_loadu_si128(table.as_ptr().cast()));
+        _mm512_shuffle_epi8(table, value)
     }
 
     #[inline(always)]

@@ -40,8 +40,8 @@ pub(crate) trait Simd: Copy {
     unsafe fn load_f16(from: *const u8) -> Self::Floats;
     /// Loads 16 bf16.
     unsafe fn load_bf16(from: *const u8) -> Self::Floats;
-    /// Loads 16 u8.
-    unsafe fn load_u8(from: *const u8) -> Self::Floats;
+    /// Loads 16 FP8 E4M3 (see `quant`).
+    unsafe fn load_f8_e4m3(from: *const u8) -> Self::Floats;
     /// Loads 16 i8.
     unsafe fn load_i8(from: *const u8) -> Self::Floats;
     /// Stores 16 f32.
@@ -68,12 +68,12 @@ pub(crate) trait Simd: Copy {
 
     /// Loads 64 bytes.
     unsafe fn load_bytes(from: *const u8) -> Self::Bytes;
-    /// The low four bits of each byte.
-    unsafe fn low(value: Self::Bytes) -> Self::Bytes;
-    /// The high four bits of each byte.
-    unsafe fn high(value: Self::Bytes) -> Self::Bytes;
-    /// `a | (two bits of each byte of b, from bit SHIFT up) << 4`, for SHIFT 0, 2, 4 or 6.
-    unsafe fn with_two_bits<const SHIFT: u32>(a: Self::Bytes, b: Self::Bytes) -> Self::Bytes;
+    /// `byte >> from & mask` of each byte; `from` is below 8 and known when compiling, as are the next one's numbers.
+    unsafe fn bits(value: Self::Bytes, from: u32, mask: u8) -> Self::Bytes;
+    /// `a | (b >> from & mask) << to` of each byte; what is moved stays within the byte.
+    unsafe fn with_bits(a: Self::Bytes, b: Self::Bytes, from: u32, to: u32, mask: u8) -> Self::Bytes;
+    /// `table[byte]` of each byte, which are below 16.
+    unsafe fn lookup(table: &[u8; 16], value: Self::Bytes) -> Self::Bytes;
     /// Byte `4 * lane + J` of each lane, as an integer.
     unsafe fn byte<const J: u32>(value: Self::Bytes) -> Self::Ints;
 

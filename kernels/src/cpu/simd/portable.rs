@@ -6,6 +6,7 @@
 )]
 
 use super::Simd;
+use crate::quant::e4m3;
 use half::{bf16, f16};
 
 /// Any machine.
@@ -53,8 +54,8 @@ impl Simd for Portable {
     }
 
     #[inline(always)]
-    unsafe fn load_u8(from: *const u8) -> [f32; 16] {
-        lanes(|i| f32::from(*from.add(i)))
+    unsafe fn load_f8_e4m3(from: *const u8) -> [f32; 16] {
+        lanes(|i| e4m3::to_f32(*from.add(i)))
     }
 
     #[inline(always)]
@@ -117,18 +118,18 @@ impl Simd for Portable {
     }
 
     #[inline(always)]
-    unsafe fn low(value: [u8; 64]) -> [u8; 64] {
-        lanes(|i| value[i] & 15)
+    unsafe fn bits(value: [u8; 64], from: u32, mask: u8) -> [u8; 64] {
+        lanes(|i| value[i] >> from & mask)
     }
 
     #[inline(always)]
-    unsafe fn high(value: [u8; 64]) -> [u8; 64] {
-        lanes(|i| value[i] >> 4)
+    unsafe fn with_bits(a: [u8; 64], b: [u8; 64], from: u32, to: u32, mask: u8) -> [u8; 64] {
+        lanes(|i| a[i] | (b[i] >> from & mask) << to)
     }
 
     #[inline(always)]
-    unsafe fn with_two_bits<const SHIFT: u32>(a: [u8; 64], b: [u8; 64]) -> [u8; 64] {
-        lanes(|i| a[i] | (b[i] >> SHIFT & 3) << 4)
+    unsafe fn lookup(table: &[u8; 16], value: [u8; 64]) -> [u8; 64] {
+        lanes(|i| table[usize::from(value[i] & 15)])
     }
 
     #[inline(always)]
