@@ -60,7 +60,7 @@ pub fn experts<W: ExpertWeights + ?Sized>(
     let (dtype, n, k) = shape(first)?;
     for &expert in routes.active() {
         let (other, rows, values) = shape(expert)?;
-        same(OP, "GGUF type of an expert", dtype.gguf_id() as usize, other.gguf_id() as usize)?;
+        same(OP, "place in `DType::ALL` of an expert's type", dtype as usize, other as usize)?;
         same(OP, "rows of an expert", n, rows)?;
         same(OP, "values of an expert's row", k, values)?;
     }
