@@ -1,7 +1,7 @@
 //! Generation: a prompt in, tokens out, one at a time.
 
 use crate::Error;
-use crate::sampling::{Sampler, Sampling};
+use crate::sampling::{Sampler, Sampling, TokenLogprobs, token_logprobs};
 use crate::session::{CHUNK, SeqId, Session};
 use serde::Serialize;
 use std::ops::ControlFlow;
@@ -16,14 +16,34 @@ pub struct GenerateOptions {
     pub sampling: Sampling,
     /// Goes on past end-of-generation tokens.
     pub ignore_eos: bool,
+    /// Further tokens that end the generation.
+    pub stop_tokens: Vec<u32>,
+    /// Reports each token's log probability, and so many of the likeliest in its place.
+    pub logprobs: Option<usize>,
     /// Prompt tokens a step.
     pub chunk: usize,
 }
 
 impl Default for GenerateOptions {
     fn default() -> Self {
-        GenerateOptions { max_tokens: 256, sampling: Sampling::default(), ignore_eos: false, chunk: CHUNK }
+        GenerateOptions {
+            max_tokens: 256,
+            sampling: Sampling::default(),
+            ignore_eos: false,
+            stop_tokens: Vec::new(),
+            logprobs: None,
+            chunk: CHUNK,
+        }
     }
+}
+
+/// A token as it is generated.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Generated {
+    /// The token.
+    pub token: u32,
+    /// Its log probability, where asked for.
+    pub logprobs: Option<TokenLogprobs>,
 }
 
 /// Why generation ended.
@@ -32,6 +52,10 @@ impl Default for GenerateOptions {
 pub enum Finish {
     /// The model ended its turn.
     EndOfGeneration,
+    /// A stop token came.
+    StopToken,
+    /// A stop string came; [`generate`] itself knows no text, its callers find these.
+    StopString,
     /// `max_tokens` were generated.
     MaxTokens,
     /// The context is full.
@@ -90,10 +114,11 @@ pub fn generate(
     seq: SeqId,
     prompt: &[u32],
     options: &GenerateOptions,
-    on_token: &mut dyn FnMut(u32) -> ControlFlow<()>,
+    on_token: &mut dyn FnMut(Generated) -> ControlFlow<()>,
 ) -> Result<Generation, Error> {
     let model = session.model().clone();
-    let mut sampler = Sampler::new(options.sampling)?;
+    let mut chooser =
+        Chooser { sampler: Sampler::new(options.sampling.clone())?, logprobs: options.logprobs };
     let bos = [model.file().config().bos.unwrap_or(0)];
     let prompt = if prompt.is_empty() && session.len(seq)? == 0 {
         if model.file().config().bos.is_none() {
@@ -105,22 +130,27 @@ pub fn generate(
     } else {
         prompt
     };
+    prompt.iter().for_each(|&token| chooser.sampler.accept(token));
     let start = Instant::now();
-    let mut token = sampler.sample(session.prefill(seq, prompt, options.chunk)?);
+    let mut next = chooser.choose(session.prefill(seq, prompt, options.chunk)?);
     let first_token = start.elapsed();
     let mut stats =
         Stats { prompt_tokens: prompt.len(), prefill: first_token, first_token, ..Stats::default() };
     let mut tokens = Vec::new();
     let decode_start = Instant::now();
     let finish = loop {
+        let token = next.token;
         if tokens.len() == options.max_tokens {
             break Finish::MaxTokens;
         }
         if !options.ignore_eos && model.file().is_end_of_generation(token) {
             break Finish::EndOfGeneration;
         }
+        if options.stop_tokens.contains(&token) {
+            break Finish::StopToken;
+        }
         tokens.push(token);
-        if on_token(token).is_break() {
+        if on_token(next).is_break() {
             break Finish::Stopped;
         }
         if tokens.len() == options.max_tokens {
@@ -129,9 +159,23 @@ pub fn generate(
         if session.len(seq)? == session.context() {
             break Finish::Context;
         }
-        token = sampler.sample(session.decode(seq, token)?);
+        next = chooser.choose(session.decode(seq, token)?);
         stats.decode_steps += 1;
     };
     stats.decode = decode_start.elapsed();
     Ok(Generation { tokens, finish, stats })
+}
+
+/// From logits to a token with what is reported of it.
+struct Chooser {
+    sampler: Sampler,
+    logprobs: Option<usize>,
+}
+
+impl Chooser {
+    fn choose(&mut self, logits: &[f32]) -> Generated {
+        let token = self.sampler.sample(logits);
+        self.sampler.accept(token);
+        Generated { token, logprobs: self.logprobs.map(|n| token_logprobs(logits, token, n)) }
+    }
 }

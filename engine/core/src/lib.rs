@@ -12,8 +12,8 @@
 //! let model = Model::load("model.gguf".as_ref(), &LoadOptions::default())?;
 //! let mut session = Session::new(model, SessionOptions::default())?;
 //! let seq = session.new_sequence();
-//! let result = generate(&mut session, seq, &[1, 2, 3], &GenerateOptions::default(), &mut |token| {
-//!     println!("{token}");
+//! let result = generate(&mut session, seq, &[1, 2, 3], &GenerateOptions::default(), &mut |generated| {
+//!     println!("{}", generated.token);
 //!     ControlFlow::Continue(())
 //! })?;
 //! println!("{:.1} tok/s", result.stats.decode_rate());
@@ -28,6 +28,7 @@ mod exec;
 mod generate;
 pub mod logits;
 pub mod model;
+pub mod perplexity;
 pub mod program;
 pub mod sampling;
 pub mod selfcheck;
@@ -35,5 +36,5 @@ mod session;
 pub mod synth;
 
 pub use error::Error;
-pub use generate::{Finish, GenerateOptions, Generation, Stats, generate};
+pub use generate::{Finish, GenerateOptions, Generated, Generation, Stats, generate};
 pub use session::{CHUNK, Fault, OpTime, Row, SeqId, Session, SessionOptions};

@@ -4,7 +4,7 @@
 
 use memra_engine::bench::{BenchOptions, BenchTest, bench, random_tokens};
 use memra_engine::model::{LoadOptions, Model};
-use memra_engine::sampling::{Sampling, argmax};
+use memra_engine::sampling::{Penalties, Sampling, argmax};
 use memra_engine::selfcheck::selfcheck;
 use memra_engine::{
     Error, Fault, Finish, GenerateOptions, Row, Session, SessionOptions, generate, logits, synth,
@@ -167,8 +167,46 @@ fn generation_ends_for_the_right_reason() {
 }
 
 #[test]
+fn stop_tokens_end_it_and_log_probabilities_are_reported() {
+    let ids = tokens(10);
+    let run = |options: &GenerateOptions| {
+        let mut session = session(SessionOptions::default());
+        let seq = session.new_sequence();
+        let mut seen = Vec::new();
+        let done = generate(&mut session, seq, &ids, options, &mut |generated| {
+            seen.push(generated);
+            ControlFlow::Continue(())
+        });
+        (done.unwrap(), seen)
+    };
+    let options =
+        GenerateOptions { max_tokens: 6, ignore_eos: true, logprobs: Some(3), ..GenerateOptions::default() };
+    let (all, seen) = run(&options);
+    for generated in &seen {
+        let found = generated.logprobs.as_ref().unwrap();
+        // Greedy: the token is the likeliest.
+        assert_eq!((found.top.len(), found.top[0]), (3, (generated.token, found.logprob)));
+        assert!(found.top[0].1 >= found.top[1].1 && found.top[1].1 >= found.top[2].1 && found.logprob < 0.0);
+    }
+    let stop = all.tokens[3];
+    let first = all.tokens.iter().position(|&token| token == stop).unwrap();
+    let (ended, seen) = run(&GenerateOptions { stop_tokens: vec![stop], logprobs: None, ..options });
+    assert_eq!((ended.finish, &ended.tokens[..]), (Finish::StopToken, &all.tokens[..first]));
+    assert!(seen.iter().all(|generated| generated.logprobs.is_none()));
+}
+
+#[test]
 fn one_seed_one_text() {
-    let sampling = Sampling { temperature: 0.8, top_k: 40, top_p: 0.95, min_p: 0.05, seed: 5 };
+    let penalties = Penalties { repeat: 1.1, frequency: 0.1, ..Penalties::default() };
+    let sampling = Sampling {
+        temperature: 0.8,
+        top_k: 40,
+        top_p: 0.95,
+        min_p: 0.05,
+        penalties,
+        seed: 5,
+        ..Sampling::default()
+    };
     let options = GenerateOptions { max_tokens: 20, sampling, ..GenerateOptions::default() };
     let run = || {
         let mut session = session(SessionOptions::default());

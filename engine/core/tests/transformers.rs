@@ -84,8 +84,8 @@ fn check(path: &Path, reference: &Reference, pack: bool) {
     let options =
         GenerateOptions { max_tokens: greedy.len(), ignore_eos: true, ..GenerateOptions::default() };
     let mut streamed = Vec::new();
-    let result = generate(&mut session, seq, ids, &options, &mut |token| {
-        streamed.push(token);
+    let result = generate(&mut session, seq, ids, &options, &mut |generated| {
+        streamed.push(generated.token);
         ControlFlow::Continue(())
     });
     assert_eq!(result.unwrap().tokens, *greedy, "{}", path.display());

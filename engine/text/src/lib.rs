@@ -30,9 +30,11 @@ mod detokenize;
 mod pretokenize;
 mod spec;
 mod special;
+mod stop;
 mod tokenizer;
 mod vocab;
 
 pub use detokenize::Detokenizer;
 pub use spec::{BpeSpec, TokenizerError};
+pub use stop::StopStrings;
 pub use tokenizer::{EncodeOptions, Specials, Tokenizer};

@@ -11,6 +11,7 @@ mod inspect;
 mod log;
 mod logits;
 mod nightly;
+mod perplexity;
 mod plan;
 mod probe;
 mod pull;
@@ -47,6 +48,8 @@ pub(crate) enum Command {
     Board(board::Args),
     /// Show what a model computes, and which configuration rules each kernel
     Plan(plan::Args),
+    /// Score a text: perplexity, and the distance to another model
+    Perplexity(perplexity::Args),
     /// Write logits to a NumPy file
     Logits(logits::Args),
     /// Make up a model with random weights
@@ -93,6 +96,7 @@ pub(crate) fn run(command: &Command, cx: &Context) -> anyhow::Result<Exit> {
         Command::Check(args) => check::run(args, cx),
         Command::Board(args) => board::run(args, cx),
         Command::Plan(args) => plan::run(args, cx),
+        Command::Perplexity(args) => perplexity::run(args, cx),
         Command::Logits(args) => logits::run(args, cx),
         Command::Synth(args) => synth::run(args, cx),
         Command::Probe(args) => probe::run(args, cx),

@@ -1,12 +1,15 @@
 //! `memra run`: generate text.
 
+mod sampling;
+
 use crate::context::{Context, print_json, stdout};
 use crate::exit::{Exit, Failure};
 use crate::{engine, interrupt, models};
 use anyhow::Context as _;
-use memra_engine::sampling::Sampling;
+use memra_engine::sampling::TokenLogprobs;
 use memra_engine::{Finish, GenerateOptions, Generation, generate};
-use memra_text::{EncodeOptions, Specials};
+use memra_text::{EncodeOptions, Specials, StopStrings};
+use sampling::SamplingArgs;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -36,29 +39,8 @@ pub(crate) struct Args {
     #[arg(short = 'n', long, value_name = "N", default_value_t = 128)]
     n_predict: usize,
 
-    /// Temperature; 0 is greedy
-    #[arg(long, value_name = "T", default_value_t = 0.0)]
-    temp: f32,
-
-    /// Keep the K likeliest tokens; 0 keeps all
-    #[arg(long, value_name = "K", default_value_t = 0)]
-    top_k: usize,
-
-    /// Keep the likeliest tokens whose probabilities reach P
-    #[arg(long, value_name = "P", default_value_t = 1.0)]
-    top_p: f32,
-
-    /// Keep tokens at least P times as likely as the likeliest
-    #[arg(long, value_name = "P", default_value_t = 0.0)]
-    min_p: f32,
-
-    /// Seed of the sampling
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    seed: u64,
-
-    /// Go on past the end of the model's turn
-    #[arg(long)]
-    ignore_eos: bool,
+    #[command(flatten)]
+    sampling: SamplingArgs,
 
     /// Take names of control tokens in the prompt, such as <|im_end|>, as text
     #[arg(long)]
@@ -83,24 +65,33 @@ pub(crate) fn run(args: &Args, cx: &Context) -> anyhow::Result<Exit> {
     let prompt = tokenizer.encode(&args.prompt()?, options);
 
     let mut detokenizer = tokenizer.detokenizer(Specials::Skip);
+    let mut stops = StopStrings::new(args.sampling.stop.clone());
     let mut sink = Sink { streamed: (!args.json).then(stdout), text: String::new(), failed: None };
+    let mut logprobs = Vec::new();
     let seq = session.new_sequence();
-    let done = generate(&mut session, seq, &prompt, &args.options(), &mut |token| {
-        sink.write(detokenizer.push(token));
-        if stop.requested() || sink.failed.is_some() {
+    let mut done = generate(&mut session, seq, &prompt, &args.options()?, &mut |generated| {
+        sink.write(stops.push(detokenizer.push(generated.token)));
+        logprobs.extend(generated.logprobs);
+        if stop.requested() || stops.stopped() || sink.failed.is_some() {
             ControlFlow::Break(())
         } else {
             ControlFlow::Continue(())
         }
     })?;
-    sink.write(detokenizer.finish());
+    sink.write(stops.push(detokenizer.finish()));
+    sink.write(stops.finish());
+    if stops.stopped() {
+        done.finish = Finish::StopString;
+    }
     let interrupted = stop.requested();
     let text = sink.finish()?;
 
     let bytes = session.bytes_per_token(prompt.len() + done.tokens.len() / 2)?;
     let figures = Figures::new(&done, bytes, engine::wall_gbps(bytes, cx)?);
     if args.json {
-        print_json(&Report { text, tokens: &done.tokens, finish: done.finish, figures: &figures })?;
+        let logprobs = args.sampling.logprobs.map(|_| &logprobs[..]);
+        let (tokens, finish) = (&done.tokens[..], done.finish);
+        print_json(&Report { text, tokens, logprobs, finish, figures: &figures })?;
     }
     eprintln!("{}", figures.line());
     Ok(if interrupted { Exit::Interrupted } else { Exit::Pass })
@@ -118,14 +109,15 @@ impl Args {
         }
     }
 
-    fn options(&self) -> GenerateOptions {
-        let &Args { temp: temperature, top_k, top_p, min_p, seed, .. } = self;
-        GenerateOptions {
+    fn options(&self) -> anyhow::Result<GenerateOptions> {
+        Ok(GenerateOptions {
             max_tokens: self.n_predict,
-            sampling: Sampling { temperature, top_k, top_p, min_p, seed },
-            ignore_eos: self.ignore_eos,
+            sampling: self.sampling.sampling()?,
+            ignore_eos: self.sampling.ignore_eos,
+            stop_tokens: self.sampling.stop_token.clone(),
+            logprobs: self.sampling.logprobs,
             ..GenerateOptions::default()
-        }
+        })
     }
 }
 
@@ -161,6 +153,9 @@ impl<W: Write> Sink<W> {
 struct Report<'a> {
     text: String,
     tokens: &'a [u32],
+    /// One a token, where asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    logprobs: Option<&'a [TokenLogprobs]>,
     finish: Finish,
     #[serde(flatten)]
     figures: &'a Figures,

@@ -15,7 +15,7 @@ fn files_that_are_no_models_are_told_apart() {
     };
     for command in ["inspect", "plan", "bench"] {
         place.memra(&[command, "absent.gguf"]).expect(2, "absent.gguf");
-        place.memra(&[command, "."]).expect(2, "regular file");
+        place.memra(&[command, "."]).expect(2, "give the");
         place
             .memra(&[command, &file("zip.gguf", b"PK\x03\x04 and more than four bytes")])
             .expect(7, "not a GGUF file");
@@ -70,6 +70,64 @@ fn text_goes_to_stdout_and_figures_to_stderr() {
     assert_ne!(sampled("7"), sampled("8"));
     place.memra(&["run", tiny(), "-p", "the", "--temp=-1"]).expect(2, "temperature");
     place.memra(&["run", tiny(), "-f", "absent.txt"]).expect(2, "absent.txt");
+}
+
+#[test]
+fn stops_penalties_and_log_probabilities() {
+    let place = Place::new();
+    let run = |more: &[&str]| {
+        let args = ["run", tiny(), "-p", "the and", "-n", "12", "--ignore-eos", "--json"];
+        place.memra(&[&args[..], more].concat()).json()
+    };
+    let whole = run(&["--logprobs", "2"]);
+    let (text, tokens) = (whole["text"].as_str().unwrap(), whole["tokens"].as_array().unwrap());
+    let logprobs = whole["logprobs"].as_array().unwrap();
+    assert_eq!((tokens.len(), logprobs.len()), (12, 12));
+    assert_eq!(logprobs[0]["top"][0][0], tokens[0]);
+
+    let stop: String = text.chars().skip(text.chars().count() / 2).take(2).collect();
+    let stopped = run(&["--stop", &stop]);
+    assert_eq!(stopped["finish"], "stop-string");
+    assert_eq!(stopped["text"].as_str().unwrap(), &text[..text.find(&stop).unwrap()]);
+    let ended = run(&["--stop-token", &tokens[0].to_string()]);
+    assert_eq!((ended["finish"].as_str(), ended["text"].as_str()), (Some("stop-token"), Some("")));
+
+    let banned = run(&["--logit-bias", &format!("{}=-inf", tokens[0])]);
+    assert!(!banned["tokens"].as_array().unwrap().contains(&tokens[0]));
+    let penalised = run(&["--presence-penalty", "1000", "--repeat-last-n", "-1"]);
+    let mut seen =
+        penalised["tokens"].as_array().unwrap().iter().map(|t| t.as_u64().unwrap()).collect::<Vec<_>>();
+    seen.sort_unstable();
+    seen.dedup();
+    assert_eq!(seen.len(), 12, "a penalised token came again");
+    place.memra(&["run", tiny(), "-p", "x", "--logprobs", "1"]).expect(2, "--json");
+    place.memra(&["run", tiny(), "-p", "x", "--logit-bias", "y"]).expect(2, "ID=BIAS");
+}
+
+#[test]
+fn perplexity_and_divergence() {
+    let place = Place::new();
+    std::fs::write(
+        place.path().join("text.txt"),
+        "the and of to in is that it was for on are with as ".repeat(12),
+    )
+    .unwrap();
+    let score = |more: &[&str]| {
+        place.memra(&[&["perplexity", tiny(), "text.txt", "-c", "32", "--json"], more].concat())
+    };
+    let exact = score(&["--save-base", "base.kld"]).json();
+    let perplexity = exact["perplexity"].as_f64().unwrap();
+    assert!(perplexity > 1.0 && exact["chunks"].as_u64().unwrap() > 2, "{exact}");
+    let itself = score(&["--kld", "base.kld"]).json();
+    assert!(itself["divergence"]["mean_kld"].as_f64().unwrap() < 1e-12, "{itself}");
+    let q8 = score(&["--kld", "base.kld", "--set", "engine.class=q8"]).json();
+    let kld = q8["divergence"]["mean_kld"].as_f64().unwrap();
+    assert!(kld > 0.0 && kld < 0.1, "{q8}");
+    assert!((q8["perplexity"].as_f64().unwrap() / perplexity - 1.0).abs() < 0.1);
+    score(&["--kld", "text.txt"]).expect(7, "not a base");
+    score(&["--kld", "base.kld", "--chunks", "1"]).expect(2, "another number of chunks");
+    place.memra(&["perplexity", tiny(), "text.txt", "-c", "1024"]).expect(2, "longer text");
+    place.memra(&["perplexity", tiny(), "text.txt", "-c", "3"]).expect(2, "4 to");
 }
 
 #[test]
