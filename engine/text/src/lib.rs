@@ -1,4 +1,4 @@
-//! Text to token ids and back: tokenizers and streaming detokenisation.
+//! Text to token ids and back: tokenizers, streaming detokenisation, and chat templates ([`template`]).
 //!
 //! A [`Tokenizer`] is built from plain values ([`BpeSpec`]), wherever they come from, and checked as a whole before use.
 //!
@@ -31,6 +31,7 @@ mod pretokenize;
 mod spec;
 mod special;
 mod stop;
+pub mod template;
 mod tokenizer;
 mod vocab;
 

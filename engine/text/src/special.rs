@@ -1,5 +1,7 @@
 //! Finding special tokens in text: at each place the longest one that begins there, from left to right.
 
+use std::ops::Range;
+
 /// A set of tokens to be found in text by their names.
 pub(crate) struct Finder {
     /// Names and ids, ordered by name.
@@ -28,8 +30,8 @@ impl Finder {
         Finder { tokens, begins }
     }
 
-    /// The longest token that `text` begins with.
-    fn longest(&self, text: &[u8]) -> Option<&(String, u32)> {
+    /// The longest token that `text` begins with, of those that are `allowed`.
+    fn longest(&self, text: &[u8], allowed: impl Fn(&(String, u32)) -> bool) -> Option<&(String, u32)> {
         let mut best = None;
         let mut candidates = self.tokens.as_slice();
         // After `depth` rounds the candidates are the names that agree with the text in so many bytes, shortest first.
@@ -40,7 +42,7 @@ impl Finder {
             candidates = &candidates[from..from + len];
             match candidates.first() {
                 None => break,
-                Some(token) if token.0.len() == depth + 1 => best = Some(token),
+                Some(token) if token.0.len() == depth + 1 && allowed(token) => best = Some(token),
                 Some(_) => {}
             }
         }
@@ -48,12 +50,23 @@ impl Finder {
     }
 
     /// Cuts `text` into special tokens and what lies between them.
-    pub(crate) fn split<'t>(&self, text: &'t str, mut each: impl FnMut(Part<'t>)) {
+    pub(crate) fn split<'t>(&self, text: &'t str, each: impl FnMut(Part<'t>)) {
+        self.split_where(text, |_, _| true, each);
+    }
+
+    /// As [`Finder::split`], with those tokens only that are allowed where they stand.
+    pub(crate) fn split_where<'t>(
+        &self,
+        text: &'t str,
+        allowed: impl Fn(u32, Range<usize>) -> bool,
+        mut each: impl FnMut(Part<'t>),
+    ) {
         let bytes = text.as_bytes();
         let (mut from, mut at) = (0, 0);
         while at < bytes.len() {
-            let found = if self.begins[usize::from(bytes[at])] { self.longest(&bytes[at..]) } else { None };
-            let Some((name, id)) = found else {
+            let here = |(name, id): &(String, u32)| allowed(*id, at..at + name.len());
+            let begins = self.begins[usize::from(bytes[at])];
+            let Some((name, id)) = begins.then(|| self.longest(&bytes[at..], here)).flatten() else {
                 at += 1;
                 continue;
             };

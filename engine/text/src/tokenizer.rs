@@ -4,7 +4,7 @@ use crate::{BpeSpec, Detokenizer, TokenizerError};
 use crate::{
     bpe::Merges, bpe::Scratch, pretokenize::Pre, special::Finder, special::Part, vocab::Kind, vocab::Vocab,
 };
-use std::{collections::HashMap, fmt, sync::Arc};
+use std::{collections::HashMap, fmt, ops::Range, sync::Arc};
 
 /// How to encode a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +46,18 @@ struct Inner {
     add_eos: bool,
     /// In increasing order.
     end_of_generation: Vec<u32>,
+}
+
+impl Inner {
+    /// Appends the tokens of a special token or of the text between two.
+    fn part(&self, part: Part<'_>, scratch: &mut Scratch, ids: &mut Vec<u32>) {
+        match part {
+            Part::Token(id) => ids.push(id),
+            Part::Text(text) => {
+                self.pre.split(text, |word| self.merges.encode(word.as_bytes(), scratch, ids));
+            }
+        }
+    }
 }
 
 impl Tokenizer {
@@ -90,15 +102,24 @@ impl Tokenizer {
             ids.extend(inner.bos);
         }
         let finder = if options.parse_special { &inner.all_special } else { &inner.user_defined };
-        finder.split(text, |part| match part {
-            Part::Token(id) => ids.push(id),
-            Part::Text(text) => {
-                inner.pre.split(text, |word| inner.merges.encode(word.as_bytes(), &mut scratch, &mut ids));
-            }
-        });
+        finder.split(text, |part| inner.part(part, &mut scratch, &mut ids));
         if options.add_special && inner.add_eos {
             ids.extend(inner.eos);
         }
+        ids
+    }
+
+    /// Token ids of a text of which only the ranges of bytes `trusted`, which are in order and apart, may name control
+    /// tokens. Words and merges run across their ends.
+    pub(crate) fn encode_trusted(&self, text: &str, trusted: &[Range<usize>]) -> Vec<u32> {
+        let inner = &*self.inner;
+        let mut ids = Vec::with_capacity(text.len() / 4 + 2);
+        let mut scratch = Scratch::default();
+        let allowed = |id: u32, at: Range<usize>| {
+            let around = trusted.get(trusted.partition_point(|range| range.end < at.end));
+            !self.vocab.is_special(id) || around.is_some_and(|range| range.start <= at.start)
+        };
+        inner.all_special.split_where(text, allowed, |part| inner.part(part, &mut scratch, &mut ids));
         ids
     }
 
