@@ -125,6 +125,8 @@ fn groupings_and_threads_give_the_same_bits() {
         let check = selfcheck::selfcheck(&model, &SessionOptions::default()).unwrap();
         eprintln!("{}: {check:?}", real.file);
         assert!(check.identical, "{}: {check:?}", real.file);
-        assert!(check.mean_abs_dlogprob < 0.12, "{}: {check:?}", real.file);
+        // The distance is that of a text; without a tokenizer the tokens are random ones.
+        let text = model.file().tokenizer().is_ok();
+        assert!(!text || check.mean_abs_dlogprob < 0.1, "{}: {check:?}", real.file);
     }
 }
