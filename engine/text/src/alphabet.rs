@@ -42,6 +42,11 @@ pub(crate) fn char_of(byte: u8) -> char {
     CHARS[usize::from(byte)]
 }
 
+/// Whether every character of `token` stands for a byte.
+pub(crate) fn is_written(token: &str) -> bool {
+    token.chars().all(|c| matches!(BYTES.get(c as usize), Some(Some(_))))
+}
+
 /// Appends the bytes that `token` stands for; a character outside the alphabet stands for itself.
 pub(crate) fn push_bytes(token: &str, out: &mut Vec<u8>) {
     for c in token.chars() {
@@ -74,5 +79,6 @@ mod tests {
         let mut bytes = Vec::new();
         push_bytes("a 北Ġ\u{144}", &mut bytes);
         assert_eq!(bytes, "a 北 \u{144}".as_bytes());
+        assert!(is_written("aĠ") && !is_written("a b") && !is_written("a北"));
     }
 }

@@ -1,157 +1,126 @@
-//! Byte-pair merging: joins the neighbours whose merge ranks best, leftmost first, until no merge applies.
+//! From a word to its tokens: cut it into the smallest units, merge them, and write what has no token as bytes.
 
-use crate::{BpeSpec, TokenizerError, alphabet};
-use std::{cmp::Reverse, collections::BinaryHeap, collections::HashMap};
+use crate::merge::{Merges, NONE, Scratch, Unit};
+use crate::words::{Key, Words};
+use std::collections::HashMap;
 
-/// Where a byte has no token, or a list ends.
-const NONE: u32 = u32::MAX;
+/// Most bytes of a word that is merged as one: units are numbered in 32 bits. A longer word is cut, which no text notices.
+const MAX_WORD: usize = 1 << 30;
 
-/// The merges of a vocabulary, by token ids.
-pub(crate) struct Merges {
-    /// Token of each byte, or `NONE`.
-    bytes: [u32; 256],
-    /// For each left token, where its merges begin in `merges`; one more entry ends the last.
-    starts: Vec<u32>,
-    /// Ordered by left token, then right token.
-    merges: Vec<Merge>,
+/// The model of a BPE tokenizer; a SentencePiece one is the same with ranks by score.
+#[derive(Debug)]
+pub(crate) struct Bpe {
+    pub(crate) units: Units,
+    pub(crate) merges: Merges,
+    /// Words that are a token whatever their merges give.
+    pub(crate) whole: HashMap<Box<[u8]>, u32>,
 }
 
-#[derive(Clone, Copy)]
-struct Merge {
-    right: u32,
-    rank: u32,
-    merged: u32,
+/// The smallest units of a word.
+#[derive(Debug)]
+pub(crate) enum Units {
+    /// Bytes: the token of each, or `NONE`. A byte without a token yields nothing.
+    Bytes(Box<[u32; 256]>),
+    Chars(Chars),
 }
 
-/// A piece of the word being merged; pieces are a doubly linked list.
-#[derive(Clone, Copy)]
-struct Piece {
-    token: u32,
-    prev: u32,
-    next: u32,
-    /// Rank of the merge with the next piece, or `NONE`.
-    rank: u32,
-    /// What that merge gives.
-    merged: u32,
+/// Characters, and what stands for those without a token.
+#[derive(Debug)]
+pub(crate) struct Chars {
+    /// Tokens of characters. Ids from `tokens` on are no tokens: they mark characters that merge into one, but are none.
+    pub(crate) ids: HashMap<char, u32>,
+    /// Size of the vocabulary.
+    pub(crate) tokens: u32,
+    /// Tokens of bytes, if characters without a token are written as bytes; `NONE` where one is missing.
+    pub(crate) bytes: Option<Box<[u32; 256]>>,
+    /// What stands for a character that cannot be written otherwise.
+    pub(crate) unknown: Option<u32>,
+    /// Several of those in a row are one.
+    pub(crate) fuse_unknown: bool,
 }
 
-/// Memory reused from word to word.
-#[derive(Default)]
-pub(crate) struct Scratch {
-    pieces: Vec<Piece>,
-    /// (rank, piece), best first; entries whose piece has another rank by now are out of date.
-    queue: BinaryHeap<Reverse<(u32, u32)>>,
+/// What encoding needs besides the tokenizer; kept from text to text.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    pub(crate) scratch: Scratch,
+    words: Words,
+    tokens: Vec<u32>,
 }
 
-impl Merges {
-    /// Looks the merges of `spec` up in `ids`, its tokens' ids.
-    pub(crate) fn new(spec: &BpeSpec, ids: &HashMap<&str, u32>) -> Result<Merges, TokenizerError> {
-        let mut found = Vec::with_capacity(spec.merges.len());
-        let mut joined = String::new();
-        for (index, merge) in spec.merges.iter().enumerate() {
-            let id = |token: &str| {
-                ids.get(token).copied().ok_or_else(|| TokenizerError::MergeToken {
-                    index,
-                    merge: merge.clone(),
-                    token: token.to_owned(),
-                })
-            };
-            let (left, right) = merge
-                .split_once(' ')
-                .filter(|(left, right)| !left.is_empty() && !right.is_empty() && !right.contains(' '))
-                .ok_or_else(|| TokenizerError::MergeForm { index, merge: merge.clone() })?;
-            joined.clear();
-            joined.extend([left, right]);
-            found.push((id(left)?, Merge { right: id(right)?, rank: index as u32, merged: id(&joined)? }));
+impl Bpe {
+    /// Appends the tokens of a word.
+    pub(crate) fn encode(&self, word: &str, memory: &mut Memory, out: &mut Vec<u32>) {
+        let key = Key::of(word.as_bytes());
+        if let Some(known) = key.and_then(|key| memory.words.get(key)) {
+            out.extend_from_slice(known);
+            return;
         }
-        // Of equal pairs the better rank stays: the sort is by rank last, `dedup` keeps the first.
-        found.sort_unstable_by_key(|(left, merge)| (*left, merge.right, merge.rank));
-        found.dedup_by_key(|(left, merge)| (*left, merge.right));
-        let mut starts = vec![0; spec.tokens.len() + 1];
-        for (left, _) in &found {
-            starts[*left as usize + 1] += 1;
+        let before = out.len();
+        match self.whole.get(word.as_bytes()) {
+            Some(&token) => out.push(token),
+            None => self.merge(word, memory, out),
         }
-        let mut total = 0;
-        for start in &mut starts {
-            total += *start;
-            *start = total;
-        }
-        let bytes = std::array::from_fn(|byte| {
-            let mut utf8 = [0; 4];
-            ids.get(&*alphabet::char_of(byte as u8).encode_utf8(&mut utf8)).copied().unwrap_or(NONE)
-        });
-        Ok(Merges { bytes, starts, merges: found.into_iter().map(|(_, merge)| merge).collect() })
-    }
-
-    /// Rank and result of merging two tokens; `NONE` twice when they do not merge.
-    fn find(&self, left: u32, right: u32) -> (u32, u32) {
-        let range =
-            |left: usize| Some(*self.starts.get(left)? as usize..*self.starts.get(left + 1)? as usize);
-        let merges = range(left as usize).map_or(&[][..], |range| &self.merges[range]);
-        match merges.binary_search_by_key(&right, |merge| merge.right) {
-            Ok(at) => (merges[at].rank, merges[at].merged),
-            Err(_) => (NONE, NONE),
+        if let Some(key) = key {
+            memory.words.put(key, &out[before..]);
         }
     }
 
-    /// Appends the tokens of `word`. A byte without a token yields nothing.
-    pub(crate) fn encode(&self, word: &[u8], scratch: &mut Scratch, out: &mut Vec<u32>) {
-        // Pieces are numbered in 32 bits; a longer word is cut, which no real text notices.
-        for word in word.chunks(NONE as usize - 1) {
-            let Scratch { pieces, queue } = scratch;
-            pieces.clear();
-            queue.clear();
-            for (i, &byte) in word.iter().enumerate() {
-                let i = i as u32;
-                let token = self.bytes[usize::from(byte)];
-                let next = if i as usize + 1 == word.len() { NONE } else { i + 1 };
-                pieces.push(Piece { token, prev: i.wrapping_sub(1), next, rank: NONE, merged: NONE });
-            }
-            for i in 0..pieces.len() as u32 {
-                self.rate(pieces, i, queue);
-            }
-            while let Some(Reverse((rank, i))) = queue.pop() {
-                if pieces[i as usize].rank == rank {
-                    self.merge(pieces, i, queue);
+    fn merge(&self, mut word: &str, memory: &mut Memory, out: &mut Vec<u32>) {
+        while !word.is_empty() {
+            let (part, rest) = word.split_at(word.floor_char_boundary(MAX_WORD));
+            let units = &mut memory.scratch.units;
+            units.clear();
+            match &self.units {
+                Units::Bytes(tokens) => {
+                    let bytes = part.bytes().zip(0..);
+                    units.extend(bytes.map(|(byte, at)| Unit { token: tokens[usize::from(byte)], at }));
+                }
+                Units::Chars(chars) => {
+                    let unit =
+                        |(at, c)| Unit { token: chars.ids.get(&c).copied().unwrap_or(NONE), at: at as u32 };
+                    units.extend(part.char_indices().map(unit));
                 }
             }
-            let mut at = 0;
-            while let Some(piece) = pieces.get(at as usize) {
-                if piece.token != NONE {
-                    out.push(piece.token);
+            self.merges.apply(&mut memory.scratch);
+            let units = &memory.scratch.units;
+            match &self.units {
+                Units::Bytes(_) => {
+                    out.extend(units.iter().map(|unit| unit.token).filter(|&token| token != NONE))
                 }
-                at = piece.next;
+                Units::Chars(chars) => chars.write(part, units, &mut memory.tokens, out),
             }
+            word = rest;
         }
     }
+}
 
-    /// Finds the merge of piece `i` with the next one and queues it.
-    fn rate(&self, pieces: &mut [Piece], i: u32, queue: &mut BinaryHeap<Reverse<(u32, u32)>>) {
-        let Piece { token, next, .. } = pieces[i as usize];
-        let (rank, merged) = match pieces.get(next as usize) {
-            Some(right) => self.find(token, right.token),
-            None => (NONE, NONE),
-        };
-        let piece = &mut pieces[i as usize];
-        (piece.rank, piece.merged) = (rank, merged);
-        if rank != NONE {
-            queue.push(Reverse((rank, i)));
-        }
-    }
-
-    /// Joins piece `i` with the next one, as rated.
-    fn merge(&self, pieces: &mut [Piece], i: u32, queue: &mut BinaryHeap<Reverse<(u32, u32)>>) {
-        let Piece { merged, prev, next: absorbed, .. } = pieces[i as usize];
-        let after = pieces[absorbed as usize].next;
-        pieces[absorbed as usize].rank = NONE;
-        let piece = &mut pieces[i as usize];
-        (piece.token, piece.next) = (merged, after);
-        if let Some(after) = pieces.get_mut(after as usize) {
-            after.prev = i;
-        }
-        self.rate(pieces, i, queue);
-        if prev != NONE {
-            self.rate(pieces, prev, queue);
+impl Chars {
+    /// Appends the tokens of merged units of `word`.
+    fn write(&self, word: &str, units: &[Unit], spelled: &mut Vec<u32>, out: &mut Vec<u32>) {
+        let mut after_unknown = false;
+        for unit in units {
+            if unit.token < self.tokens {
+                out.push(unit.token);
+                after_unknown = false;
+                continue;
+            }
+            let c = word[unit.at as usize..].chars().next().unwrap_or_default();
+            spelled.clear();
+            if let Some(bytes) = &self.bytes {
+                spelled.extend(c.encode_utf8(&mut [0; 4]).bytes().map(|byte| bytes[usize::from(byte)]));
+            }
+            if !spelled.is_empty() && !spelled.contains(&NONE) {
+                out.extend_from_slice(spelled);
+                after_unknown = false;
+            } else if let Some(unknown) = self.unknown {
+                if !(after_unknown && self.fuse_unknown) {
+                    out.push(unknown);
+                }
+                after_unknown = true;
+            } else {
+                // llama.cpp writes those bytes that it can.
+                out.extend(spelled.iter().filter(|&&token| token != NONE));
+            }
         }
     }
 }

@@ -1,14 +1,28 @@
 //! Token ids to text, one at a time.
 
-use crate::{Specials, vocab::Vocab};
+use crate::vocab::{Lead, Vocab};
 use std::sync::Arc;
+
+/// Whether control tokens appear in decoded text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Specials {
+    /// As their names.
+    Show,
+    /// Not at all.
+    Skip,
+}
 
 /// Turns a stream of token ids into text that is valid UTF-8 at every step: a character is emitted with the token that
 /// completes it, and what can no longer become one is emitted as U+FFFD.
+///
+/// The text goes on where another ended, so that a space in front of the first word stays: that is right for what a model
+/// generates. [`Detokenizer::at_start`] is for tokens that are a text by themselves.
 #[derive(Clone, Debug)]
 pub struct Detokenizer {
     vocab: Arc<Vocab>,
     specials: Specials,
+    /// What is still to be taken from the start of the text.
+    lead: Lead,
     /// The beginning of a character, at most three bytes between calls.
     pending: Vec<u8>,
     text: String,
@@ -16,14 +30,34 @@ pub struct Detokenizer {
 
 impl Detokenizer {
     pub(crate) fn new(vocab: Arc<Vocab>, specials: Specials) -> Self {
-        Detokenizer { vocab, specials, pending: Vec::new(), text: String::new() }
+        Detokenizer { vocab, specials, lead: Lead::Nothing, pending: Vec::new(), text: String::new() }
+    }
+
+    /// Takes the first token for the first of its text: where the tokenizer puts a space in front of a text that has none,
+    /// it is left out again.
+    pub fn at_start(mut self) -> Self {
+        self.lead = self.vocab.lead;
+        self
     }
 
     /// Adds a token and returns the text that it completes, which may be empty.
     pub fn push(&mut self, id: u32) -> &str {
         self.text.clear();
         if self.specials == Specials::Show || !self.vocab.is_special(id) {
-            self.pending.extend_from_slice(self.vocab.bytes(id));
+            let bytes = self.vocab.bytes(id);
+            match self.lead {
+                Lead::Nothing => self.pending.extend_from_slice(bytes),
+                Lead::SpacesOfFirst => {
+                    self.pending.extend(bytes.iter().filter(|&&byte| byte != b' '));
+                    self.lead = Lead::Nothing;
+                }
+                Lead::Spaces(most) => {
+                    let spaces = bytes.iter().take(most).take_while(|&&byte| byte == b' ').count();
+                    self.pending.extend_from_slice(&bytes[spaces..]);
+                    let done = spaces < bytes.len() || spaces == most;
+                    self.lead = if done { Lead::Nothing } else { Lead::Spaces(most - spaces) };
+                }
+            }
             self.emit();
         }
         &self.text

@@ -1,12 +1,11 @@
 //! The vocabulary: names, kinds and bytes of tokens.
 
-use crate::{TokenizerError, alphabet};
 use std::fmt;
 
 /// What a token is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Text, written in the byte alphabet.
+    /// Text.
     Normal,
     /// Stands for text that has no token; found in text only on request, like `Control`.
     Unknown,
@@ -16,25 +15,13 @@ pub(crate) enum Kind {
     UserDefined,
     /// A hole in the vocabulary.
     Unused,
-}
-
-impl Kind {
-    fn from_gguf(id: u32, token: &str, found: i32) -> Result<Kind, TokenizerError> {
-        Ok(match found {
-            1 => Kind::Normal,
-            2 => Kind::Unknown,
-            3 => Kind::Control,
-            4 => Kind::UserDefined,
-            // Undefined, unused, and single bytes, which byte-level vocabularies write as normal tokens.
-            0 | 5 | 6 => Kind::Unused,
-            _ => return Err(TokenizerError::TokenType { id, token: token.to_owned(), found }),
-        })
-    }
+    /// One byte.
+    Byte(u8),
 }
 
 /// Names with which models end a turn or a text. They are control tokens whatever the file says, as in llama.cpp: some
 /// files have them as user-defined, and then a user could end the turn by typing one.
-const END_NAMES: [&str; 22] = [
+const END_NAMES: [&str; 23] = [
     "<|eot_id|>",
     "<|im_end|>",
     "<|end|>",
@@ -44,6 +31,7 @@ const END_NAMES: [&str; 22] = [
     "<|calls|>",
     "<end_of_turn>",
     "<turn|>",
+    "<|tool_response>",
     "<|endoftext|>",
     "</s>",
     "<|eom_id|>",
@@ -59,46 +47,62 @@ const END_NAMES: [&str; 22] = [
     "<|eot|>",
 ];
 
+/// Whether a token of this name ends a turn or a text.
+pub(crate) fn is_end_name(name: &str) -> bool {
+    END_NAMES.contains(&name)
+}
+
 /// Tokens by id.
 pub(crate) struct Vocab {
-    tokens: Vec<String>,
+    names: Vec<String>,
     kinds: Vec<Kind>,
     /// The tokens' bytes, one after another.
     bytes: Vec<u8>,
     /// Where each token's bytes begin; one more entry ends the last.
     starts: Vec<usize>,
+    /// What the first text that comes out of a list of tokens loses.
+    pub(crate) lead: Lead,
+}
+
+/// What the first text that comes out of a list of tokens loses: the tokenizer has put it there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lead {
+    Nothing,
+    /// So many spaces in front.
+    Spaces(usize),
+    /// Every space of the first token.
+    SpacesOfFirst,
 }
 
 impl Vocab {
-    pub(crate) fn new(tokens: Vec<String>, types: &[i32]) -> Result<Vocab, TokenizerError> {
-        let mut kinds = Vec::with_capacity(tokens.len());
+    /// A vocabulary of as many names as kinds. `write` appends what a token stands for in text.
+    pub(crate) fn new(
+        names: Vec<String>,
+        kinds: Vec<Kind>,
+        lead: Lead,
+        write: impl Fn(&str, Kind, &mut Vec<u8>),
+    ) -> Vocab {
         let (mut bytes, mut starts) = (Vec::new(), vec![0]);
-        for ((id, token), kind) in
-            (0..).zip(&tokens).zip(types.iter().map(Some).chain(std::iter::repeat(None)))
-        {
-            let given = kind.map_or(Ok(Kind::Normal), |&found| Kind::from_gguf(id, token, found))?;
-            let kind = if END_NAMES.contains(&token.as_str()) { Kind::Control } else { given };
-            match kind {
-                Kind::Normal => alphabet::push_bytes(token, &mut bytes),
-                Kind::Unknown | Kind::Control | Kind::UserDefined => {
-                    bytes.extend_from_slice(token.as_bytes())
-                }
-                Kind::Unused => {}
-            }
-            kinds.push(kind);
+        for (name, kind) in names.iter().zip(&kinds) {
+            write(name, *kind, &mut bytes);
             starts.push(bytes.len());
         }
-        Ok(Vocab { tokens, kinds, bytes, starts })
+        Vocab { names, kinds, bytes, starts, lead }
     }
 
     /// Number of tokens.
     pub(crate) fn len(&self) -> usize {
-        self.tokens.len()
+        self.names.len()
     }
 
     /// Names, ids and kinds in order of id.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, u32, Kind)> {
-        (0..self.tokens.len()).map(|i| (self.tokens[i].as_str(), i as u32, self.kinds[i]))
+        (0..self.names.len()).map(|i| (self.names[i].as_str(), i as u32, self.kinds[i]))
+    }
+
+    /// A token as the vocabulary writes it.
+    pub(crate) fn name(&self, id: u32) -> Option<&str> {
+        self.names.get(id as usize).map(String::as_str)
     }
 
     /// Bytes of a token as they stand in text; empty outside the vocabulary.
@@ -112,10 +116,11 @@ impl Vocab {
 
     /// Tokens that end a turn or a text by their names, in increasing order.
     pub(crate) fn ends(&self) -> impl Iterator<Item = u32> {
-        // Where a format has both of these, `<|end|>` ends a message inside the turn.
-        let named = |wanted: &str| self.tokens.iter().any(|token| token == wanted);
-        let end_is_inner = named("<|return|>") && named("<|call|>");
-        let ends = self.iter().filter(|(name, _, kind)| *kind == Kind::Control && END_NAMES.contains(name));
+        // Where a format has these beside it, `<|end|>` ends a message inside the turn.
+        let named = |wanted: &[&str]| self.names.iter().any(|name| wanted.contains(&name.as_str()));
+        let call = named(&["<|call|>", "<|calls|>"]);
+        let end_is_inner = call && (named(&["<|return|>"]) || named(&["<|flush|>"]));
+        let ends = self.iter().filter(|(name, _, kind)| *kind == Kind::Control && is_end_name(name));
         ends.filter(move |(name, _, _)| *name != "<|end|>" || !end_is_inner).map(|(_, id, _)| id)
     }
 

@@ -1,7 +1,7 @@
 //! Properties that hold for any text and any ids.
 #![allow(clippy::unwrap_used, reason = "a test stops at what it does not expect")]
 
-use memra_text::{BpeSpec, EncodeOptions, Specials, Tokenizer};
+use memra_text::{EncodeOptions, Specials, Tokenizer, TokenizerSpec};
 use proptest::prelude::*;
 use std::sync::LazyLock;
 
@@ -10,7 +10,7 @@ const MERGES: [&str; 12] =
     ["a a", "aa aa", "b a", "c d", "b c", "ba aa", "cd cd", "Ġ a", "Ġ Ġ", "ĠĠ ĠĠ", "Ã ©", "ð Ł"];
 
 /// Every byte, some merges, one control token (the last).
-fn spec(pre: &str) -> BpeSpec {
+fn spec(pre: &str) -> TokenizerSpec {
     let printable = |b: &u32| matches!(b, 0x21..=0x7E | 0xA1..=0xAC | 0xAE..=0xFF);
     let alphabet =
         (0..256).filter(printable).chain(0x100..0x144).filter_map(char::from_u32).map(String::from);
@@ -18,14 +18,14 @@ fn spec(pre: &str) -> BpeSpec {
     let tokens: Vec<String> = alphabet.chain(merged).chain(["<|end|>".to_owned()]).collect();
     let mut token_types = vec![1; tokens.len()];
     token_types[tokens.len() - 1] = 3;
-    BpeSpec {
+    TokenizerSpec {
         model: "gpt2".into(),
         pre: pre.into(),
         merges: MERGES.map(str::to_owned).to_vec(),
         eos: Some(tokens.len() as u32 - 1),
         tokens,
         token_types,
-        ..BpeSpec::default()
+        ..TokenizerSpec::default()
     }
 }
 

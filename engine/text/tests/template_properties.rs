@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test stops at what it does not expect")]
 
 use memra_text::template::{Chat, ChatTemplate, Data, RenderOptions, Rendered, TemplateError, TemplateSpec};
-use memra_text::{BpeSpec, EncodeOptions, Tokenizer};
+use memra_text::{EncodeOptions, Tokenizer, TokenizerSpec};
 use proptest::prelude::*;
 use std::sync::LazyLock;
 
@@ -132,13 +132,13 @@ static TOKENIZER: LazyLock<Tokenizer> = LazyLock::new(|| {
     }
     let merges =
         merges.iter().filter(|merge| **merge != "<|im_end |>").map(|merge| (*merge).to_owned()).collect();
-    Tokenizer::from_spec(BpeSpec {
+    Tokenizer::from_spec(TokenizerSpec {
         model: "gpt2".into(),
         pre: "gpt-2".into(),
         tokens,
         token_types,
         merges,
-        ..BpeSpec::default()
+        ..TokenizerSpec::default()
     })
     .unwrap()
 });
