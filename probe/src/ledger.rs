@@ -136,6 +136,12 @@ impl Ledger {
                 format!("format {} is not readable by this build (it reads {FORMAT})", ledger.format);
             return Err(LedgerError::Malformed { path, problem });
         }
+        let sound = |point: &Bandwidth| point.bytes > 0 && (0.001..1e9).contains(&point.best_gbps);
+        if ledger.device_class != device_class || !ledger.read.iter().all(sound) {
+            let problem =
+                format!("it is of `{}`, or holds figures that nothing measures", ledger.device_class);
+            return Err(LedgerError::Malformed { path, problem });
+        }
         Ok(Some(ledger))
     }
 
@@ -225,6 +231,10 @@ mod tests {
         std::fs::write(&path, "{\"format\": 1}").unwrap();
         let error = Ledger::load(data.path(), "test-2c").unwrap_err().to_string();
         assert!(error.contains("test-2c.json") && error.contains("memra probe"), "{error}");
+        let mut broken = sample();
+        broken.read[0].best_gbps = -5.0;
+        broken.save(data.path()).unwrap();
+        assert!(Ledger::load(data.path(), "test-2c").unwrap_err().to_string().contains("nothing measures"));
         Ledger { format: 9, ..sample() }.save(data.path()).unwrap();
         assert!(Ledger::load(data.path(), "test-2c").unwrap_err().to_string().contains("format 9"));
     }

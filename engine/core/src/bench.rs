@@ -19,6 +19,13 @@ pub struct BenchTest {
     pub n_depth: usize,
 }
 
+impl BenchTest {
+    /// Tokens of the context that it needs; `None` where nobody could have so many.
+    pub fn tokens(&self) -> Option<usize> {
+        self.n_depth.checked_add(self.n_prompt)?.checked_add(self.n_gen)
+    }
+}
+
 /// How to run a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BenchOptions {
@@ -55,11 +62,11 @@ pub struct BenchResult {
 /// A test that does not fit the context, or as [`Session::step`].
 pub fn bench(session: &mut Session, test: &BenchTest, options: &BenchOptions) -> Result<BenchResult, Error> {
     let BenchTest { n_prompt, n_gen, n_depth } = *test;
-    if n_prompt + n_gen == 0 || options.repetitions == 0 {
+    if (n_prompt == 0 && n_gen == 0) || options.repetitions == 0 {
         return Err(Error::Argument("a bench test needs tokens to time and at least one repetition".into()));
     }
     let config = session.model().file().config();
-    let needed = n_depth + n_prompt + n_gen;
+    let needed = test.tokens().unwrap_or(usize::MAX);
     if needed > session.context() {
         return Err(Error::Context { needed, context: session.context(), trained: config.n_ctx_train });
     }

@@ -46,6 +46,15 @@ pub struct Generated {
     pub logprobs: Option<TokenLogprobs>,
 }
 
+/// What a caller hears of while it waits; it may break off each time.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Progress {
+    /// So many tokens of the prompt are done, and not yet all.
+    Prompt(usize),
+    /// A token.
+    Token(Generated),
+}
+
 /// Why generation ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -102,7 +111,7 @@ impl Stats {
     }
 }
 
-/// Appends `prompt` to `seq`, then samples tokens, hands each to `on_token` and appends it, until the model, the caller
+/// Appends `prompt` to `seq`, then samples tokens, hands each to `on_progress` and appends it, until the model, the caller
 /// or a limit ends it. With an empty prompt and an empty sequence it starts from bos. A token that ends the generation
 /// is not handed on, nor appended; the last token of `MaxTokens` and of `Stopped` is handed on but not appended.
 ///
@@ -114,7 +123,7 @@ pub fn generate(
     seq: SeqId,
     prompt: &[u32],
     options: &GenerateOptions,
-    on_token: &mut dyn FnMut(Generated) -> ControlFlow<()>,
+    on_progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Generation, Error> {
     let model = session.model().clone();
     let mut chooser =
@@ -132,7 +141,14 @@ pub fn generate(
     };
     prompt.iter().for_each(|&token| chooser.sampler.accept(token));
     let start = Instant::now();
-    let mut next = chooser.choose(session.prefill(seq, prompt, options.chunk)?);
+    let before = session.len(seq)?;
+    let more = &mut |done| on_progress(Progress::Prompt(done));
+    let Some(logits) = session.prefill_while(seq, prompt, options.chunk, more)? else {
+        let prompt_tokens = session.len(seq)? - before;
+        let stats = Stats { prompt_tokens, prefill: start.elapsed(), ..Stats::default() };
+        return Ok(Generation { tokens: Vec::new(), finish: Finish::Stopped, stats });
+    };
+    let mut next = chooser.choose(logits);
     let first_token = start.elapsed();
     let mut stats =
         Stats { prompt_tokens: prompt.len(), prefill: first_token, first_token, ..Stats::default() };
@@ -150,7 +166,7 @@ pub fn generate(
             break Finish::StopToken;
         }
         tokens.push(token);
-        if on_token(next).is_break() {
+        if on_progress(Progress::Token(next)).is_break() {
             break Finish::Stopped;
         }
         if tokens.len() == options.max_tokens {

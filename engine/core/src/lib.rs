@@ -5,15 +5,17 @@
 //!
 //! ```no_run
 //! use memra_engine::model::{LoadOptions, Model};
-//! use memra_engine::{GenerateOptions, Session, SessionOptions, generate};
+//! use memra_engine::{GenerateOptions, Progress, Session, SessionOptions, generate};
 //! use std::ops::ControlFlow;
 //!
 //! # fn main() -> Result<(), memra_engine::Error> {
 //! let model = Model::load("model.gguf".as_ref(), &LoadOptions::default())?;
 //! let mut session = Session::new(model, SessionOptions::default())?;
 //! let seq = session.new_sequence();
-//! let result = generate(&mut session, seq, &[1, 2, 3], &GenerateOptions::default(), &mut |generated| {
-//!     println!("{}", generated.token);
+//! let result = generate(&mut session, seq, &[1, 2, 3], &GenerateOptions::default(), &mut |progress| {
+//!     if let Progress::Token(generated) = progress {
+//!         println!("{}", generated.token);
+//!     }
 //!     ControlFlow::Continue(())
 //! })?;
 //! println!("{:.1} tok/s", result.stats.decode_rate());
@@ -37,5 +39,5 @@ pub mod synth;
 pub mod tokenizer;
 
 pub use error::Error;
-pub use generate::{Finish, GenerateOptions, Generated, Generation, Stats, generate};
+pub use generate::{Finish, GenerateOptions, Generated, Generation, Progress, Stats, generate};
 pub use session::{CHUNK, Fault, OpTime, Row, SeqId, Session, SessionOptions};

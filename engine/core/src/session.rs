@@ -9,6 +9,7 @@ use memra_kernels::cpu::{Pool, physical_cores};
 use memra_kernels::dispatch::Dispatcher;
 use memra_kernels::{DType, NumericClass, NumericPath};
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -232,16 +233,35 @@ impl Session {
     /// # Errors
     /// As [`Session::step`]; no tokens; more than fit the context, in which case nothing is appended.
     pub fn prefill(&mut self, seq: SeqId, tokens: &[u32], chunk: usize) -> Result<&[f32], Error> {
+        let logits = self.prefill_while(seq, tokens, chunk, &mut |_| ControlFlow::Continue(()))?;
+        Ok(logits.unwrap_or_default())
+    }
+
+    /// Appends `tokens` as [`Session::prefill`] does, and asks `go_on` after each chunk but the last, with the number of
+    /// tokens appended so far. `None` when it broke off; what was appended stays.
+    ///
+    /// # Errors
+    /// As [`Session::prefill`].
+    pub fn prefill_while(
+        &mut self,
+        seq: SeqId,
+        tokens: &[u32],
+        chunk: usize,
+        go_on: &mut dyn FnMut(usize) -> ControlFlow<()>,
+    ) -> Result<Option<&[f32]>, Error> {
         let chunk = self.check_prompt(seq, tokens, chunk)?;
         let split = (tokens.len() - 1) / chunk * chunk;
         let mut rows = Vec::with_capacity(chunk);
-        for part in tokens[..split].chunks(chunk) {
+        for (done, part) in (1..).zip(tokens[..split].chunks(chunk)) {
             fill(&mut rows, seq, part);
             self.step(NumericPath::Prompt, &rows, &[])?;
+            if go_on(done * chunk).is_break() {
+                return Ok(None);
+            }
         }
         fill(&mut rows, seq, &tokens[split..]);
         let last = rows.len() as u32 - 1;
-        self.step(NumericPath::Prompt, &rows, &[last])
+        self.step(NumericPath::Prompt, &rows, &[last]).map(Some)
     }
 
     /// Appends `tokens` as [`Session::prefill`] does, and hands each one's logits to `sink` with its index.

@@ -7,7 +7,7 @@ use memra_engine::model::{LoadOptions, Model};
 use memra_engine::sampling::{Penalties, Sampling, argmax};
 use memra_engine::selfcheck::selfcheck;
 use memra_engine::{
-    Error, Fault, Finish, GenerateOptions, Row, Session, SessionOptions, generate, logits, synth,
+    Error, Fault, Finish, GenerateOptions, Progress, Row, Session, SessionOptions, generate, logits, synth,
 };
 use memra_kernels::{DType, NumericClass, NumericPath};
 use std::ops::ControlFlow;
@@ -167,14 +167,32 @@ fn generation_ends_for_the_right_reason() {
 }
 
 #[test]
+fn a_long_prompt_can_be_broken_off_between_chunks() {
+    let mut session = session(SessionOptions::default());
+    let seq = session.new_sequence();
+    let options = GenerateOptions { chunk: 4, ..GenerateOptions::default() };
+    let mut heard = Vec::new();
+    let done = generate(&mut session, seq, &tokens(10), &options, &mut |progress| {
+        heard.push(progress);
+        if heard.len() == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })
+    .unwrap();
+    assert_eq!(heard, [Progress::Prompt(4), Progress::Prompt(8)]);
+    assert_eq!((done.finish, done.tokens.len(), done.stats.prompt_tokens), (Finish::Stopped, 0, 8));
+    assert_eq!(session.len(seq).unwrap(), 8);
+}
+
+#[test]
 fn stop_tokens_end_it_and_log_probabilities_are_reported() {
     let ids = tokens(10);
     let run = |options: &GenerateOptions| {
         let mut session = session(SessionOptions::default());
         let seq = session.new_sequence();
         let mut seen = Vec::new();
-        let done = generate(&mut session, seq, &ids, options, &mut |generated| {
-            seen.push(generated);
+        let done = generate(&mut session, seq, &ids, options, &mut |progress| {
+            if let Progress::Token(generated) = progress {
+                seen.push(generated);
+            }
             ControlFlow::Continue(())
         });
         (done.unwrap(), seen)

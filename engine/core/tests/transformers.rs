@@ -5,7 +5,7 @@
 use memra_engine::model::{LoadOptions, Model};
 use memra_engine::sampling::argmax;
 use memra_engine::selfcheck::selfcheck;
-use memra_engine::{GenerateOptions, Session, SessionOptions, generate, logits};
+use memra_engine::{GenerateOptions, Progress, Session, SessionOptions, generate, logits};
 use memra_kernels::{DType, NumericClass};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -84,8 +84,10 @@ fn check(path: &Path, reference: &Reference, pack: bool) {
     let options =
         GenerateOptions { max_tokens: greedy.len(), ignore_eos: true, ..GenerateOptions::default() };
     let mut streamed = Vec::new();
-    let result = generate(&mut session, seq, ids, &options, &mut |generated| {
-        streamed.push(generated.token);
+    let result = generate(&mut session, seq, ids, &options, &mut |progress| {
+        if let Progress::Token(generated) = progress {
+            streamed.push(generated.token);
+        }
         ControlFlow::Continue(())
     });
     assert_eq!(result.unwrap().tokens, *greedy, "{}", path.display());

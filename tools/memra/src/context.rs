@@ -3,9 +3,10 @@
 use crate::cli::Cli;
 use crate::config::{self, Config, Loaded, Request};
 use crate::env::Env;
+use crate::output::stdout;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
-use std::io::{IsTerminal, StdoutLock, Write};
+use std::io::{IsTerminal, Write};
 
 /// One invocation.
 #[derive(Debug)]
@@ -45,11 +46,6 @@ impl Context {
             Err(_) => bar,
         }
     }
-}
-
-/// Standard output, locked: data only.
-pub(crate) fn stdout() -> StdoutLock<'static> {
-    std::io::stdout().lock()
 }
 
 /// Prints `value` as indented JSON.

@@ -2,6 +2,7 @@
 
 use crate::config::KvType;
 use crate::context::Context;
+use crate::output::say;
 use anyhow::Context as _;
 use memra_engine::model::{LoadOptions, Model, ModelFile};
 use memra_engine::{Fault, Session, SessionOptions};
@@ -15,7 +16,7 @@ use std::sync::Arc;
 
 /// Threads of the configuration; 0 stands for every physical core.
 pub(crate) fn threads(cx: &Context) -> usize {
-    match cx.config().engine.threads {
+    match cx.config().engine.threads.get() {
         0 => cpu::physical_cores(),
         given => given,
     }
@@ -97,8 +98,14 @@ pub(crate) fn exact_session(path: &Path, cx: &Context) -> anyhow::Result<Session
     Ok(Session::new(load(path, cx)?, options)?)
 }
 
-/// This machine's measured read wall for a working set of `bytes`, in GB/s; `None` where it was never probed.
-pub(crate) fn wall_gbps(bytes: u64, cx: &Context) -> anyhow::Result<Option<f64>> {
-    let ledger = Ledger::load(&cx.config().paths.data, &cpu::device_class())?;
-    Ok(ledger.and_then(|ledger| ledger.wall_gbps(bytes)))
+/// This machine's measured read wall for a working set of `bytes`, in GB/s; `None` where it was never probed, and with a
+/// warning where the ledger cannot be read: what was computed counts without it.
+pub(crate) fn wall_gbps(bytes: u64, cx: &Context) -> Option<f64> {
+    match Ledger::load(&cx.config().paths.data, &cpu::device_class()) {
+        Ok(ledger) => ledger.and_then(|ledger| ledger.wall_gbps(bytes)),
+        Err(error) => {
+            say!("warning: {error}");
+            None
+        }
+    }
 }

@@ -38,12 +38,6 @@ impl std::fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// Whether the error is a write to a pipe that nobody reads.
-pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    let pipe = |e: &io::Error| e.kind() == io::ErrorKind::BrokenPipe;
-    error.chain().any(|cause| cause.downcast_ref::<io::Error>().is_some_and(pipe))
-}
-
 /// The exit code of an error, by the first cause whose type says.
 pub(crate) fn classify(error: &anyhow::Error) -> Exit {
     error.chain().find_map(code_of).unwrap_or(Exit::Unfit)
@@ -68,7 +62,7 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<Exit> {
         .or_else(|| cause.downcast_ref().map(AbError::code))
         .or_else(|| cause.downcast_ref().map(SweepError::code))
         .or_else(|| cause.downcast_ref().map(memra_board::Error::code))
-        .or_else(|| cause.downcast_ref::<LogError>().map(|_| Exit::Corrupt))
+        .or_else(|| cause.downcast_ref().map(LogError::code))
         .or_else(|| cause.downcast_ref().map(io_code))
 }
 
@@ -97,9 +91,14 @@ fn gguf_code(error: &GgufError) -> Exit {
     }
 }
 
-/// A file that is not there was named wrongly; any other refusal of the system is the machine's.
+/// A file that is not there, is a folder, or is not text was named wrongly; any other refusal of the system is the
+/// machine's.
 fn io_code(error: &io::Error) -> Exit {
-    if error.kind() == io::ErrorKind::NotFound { Exit::Usage } else { Exit::Unfit }
+    use io::ErrorKind::{InvalidData, IsADirectory, NotADirectory, NotFound};
+    match error.kind() {
+        NotFound | IsADirectory | NotADirectory | InvalidData => Exit::Usage,
+        _ => Exit::Unfit,
+    }
 }
 
 /// The error and its causes in one line, less what one of them repeats of another.

@@ -3,6 +3,7 @@
 use crate::context::{Context, print_json, print_table};
 use crate::engine;
 use crate::models::ModelArg;
+use crate::output::say;
 use anyhow::Context as _;
 use indicatif::ProgressBar;
 use memra_harness::ab::{self, Event, Outcome, Plan};
@@ -92,7 +93,7 @@ impl PairArgs {
             seed: harness.seed,
             max_foreign_cpu: harness.max_foreign_cpu.fraction(),
             run_limit: Duration::from_secs(harness.run_limit_s),
-            wall_gbps: engine::wall_gbps(bytes, cx)?,
+            wall_gbps: engine::wall_gbps(bytes, cx),
             ..plan
         })
     }
@@ -121,7 +122,7 @@ struct Talk {
 
 impl Talk {
     fn say(&self, text: &str) {
-        self.bar.suspend(|| eprintln!("{text}"));
+        self.bar.suspend(|| say!("{text}"));
     }
 }
 

@@ -13,10 +13,10 @@ mod exit;
 mod interrupt;
 mod lab;
 mod models;
+mod output;
 
 use crate::env::Env;
 use crate::exit::Exit;
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -53,10 +53,8 @@ fn run(env: Env, invocation: &cli::Cli) -> Exit {
         context::Context::new(env, invocation).and_then(|cx| commands::run(&invocation.command, &cx));
     match result {
         Ok(exit) => exit,
-        // The reader of our output has gone (`memra … | head`): nothing to say, and nobody to say it to.
-        Err(error) if exit::is_broken_pipe(&error) => Exit::Pass,
         Err(error) => {
-            _ = writeln!(std::io::stderr(), "memra: {}", exit::describe(&error));
+            output::say!("memra: {}", exit::describe(&error));
             exit::classify(&error)
         }
     }

@@ -3,7 +3,7 @@
 mod report;
 
 use crate::context::Context;
-use crate::exit::Exit;
+use crate::exit::{Exit, Failure};
 use crate::{engine, models};
 use memra_engine::bench::{BenchOptions, BenchTest, bench};
 use memra_engine::{Session, SessionOptions};
@@ -70,13 +70,21 @@ pub(crate) fn run(args: &Args, cx: &Context) -> anyhow::Result<Exit> {
         warmup: !args.no_warmup,
         ..BenchOptions::default()
     };
-    let tests = args.tests();
+    let tests = args.tests()?;
+    // Before the first is timed: none is to be lost to a later one that cannot be.
+    let trained = model.file().config().n_ctx_train;
+    let context = options.context.unwrap_or(trained);
+    for test in &tests {
+        let needed = test.tokens().unwrap_or(usize::MAX);
+        if needed > context {
+            return Err(memra_engine::Error::Context { needed, context, trained }.into());
+        }
+    }
     let bar = cx.progress(tests.len() as u64, "bench");
     let mut rows = Vec::new();
     for test in tests {
         // Without a configured context each test gets exactly what it needs.
-        let needed = test.n_depth + test.n_prompt + test.n_gen;
-        let context = options.context.or(Some(needed));
+        let context = options.context.or(test.tokens());
         let mut session = Session::new(model.clone(), SessionOptions { context, ..options.clone() })?;
         let row = Row::new(&machine, &test, bench(&mut session, &test, &settings)?);
         bar.inc(1);
@@ -96,7 +104,7 @@ pub(crate) fn run(args: &Args, cx: &Context) -> anyhow::Result<Exit> {
 
 impl Args {
     /// For each depth the prompts, then the generations, as llama-bench orders them.
-    fn tests(&self) -> Vec<BenchTest> {
+    fn tests(&self) -> anyhow::Result<Vec<BenchTest>> {
         let mut tests = Vec::new();
         for &n_depth in &self.n_depth {
             let prompts = self.n_prompt.iter().filter(|&&n| n > 0);
@@ -104,6 +112,9 @@ impl Args {
             tests.extend(prompts.map(|&n_prompt| BenchTest { n_prompt, n_gen: 0, n_depth }));
             tests.extend(gens.map(|&n_gen| BenchTest { n_prompt: 0, n_gen, n_depth }));
         }
-        tests
+        if tests.is_empty() {
+            return Err(Failure::usage("nothing to time: -p and -n are both 0"));
+        }
+        Ok(tests)
     }
 }

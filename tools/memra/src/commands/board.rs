@@ -1,7 +1,8 @@
 //! `memra board`: the logs as pictures and tables.
 
-use crate::context::{Context, print_json, stdout};
+use crate::context::{Context, print_json};
 use crate::exit::Exit;
+use crate::output::{say, stdout};
 use memra_board::Inputs;
 use serde_json::json;
 use std::io::Write;
@@ -62,9 +63,9 @@ fn render(args: &Args, inputs: &Inputs) -> anyhow::Result<Exit> {
         }
     }
     for warning in &report.warnings {
-        eprintln!("warning: {warning}");
+        say!("warning: {warning}");
     }
-    eprintln!(
+    say!(
         "{} comparisons; {} files written, {} as they were, {} removed",
         report.comparisons,
         report.written.len(),
@@ -85,7 +86,7 @@ fn check(args: &Args, inputs: &Inputs) -> anyhow::Result<Exit> {
         }
     }
     for warning in &found.warnings {
-        eprintln!("warning: {warning}");
+        say!("warning: {warning}");
     }
     Ok(if found.differing.is_empty() { Exit::Pass } else { Exit::Regressed })
 }

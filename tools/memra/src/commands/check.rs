@@ -2,6 +2,7 @@
 
 use crate::context::{Context, print_json, print_table};
 use crate::exit::{Exit, Failure};
+use crate::output::say;
 use crate::{engine, models};
 use memra_engine::model::{Model, ModelFile};
 use memra_engine::selfcheck::{SelfCheck, selfcheck};
@@ -73,7 +74,7 @@ pub(crate) fn run(args: &Args, cx: &Context) -> anyhow::Result<Exit> {
         print(&report)?
     }
     for problem in &wrong {
-        eprintln!("wrong: {problem}");
+        say!("wrong: {problem}");
     }
     Ok(if wrong.is_empty() { Exit::Pass } else { Exit::Incorrect })
 }

@@ -1,7 +1,8 @@
 //! `memra inspect`: what a model file holds.
 
-use crate::context::{Context, print_json, print_table, stdout};
+use crate::context::{Context, print_json, print_table};
 use crate::exit::{Exit, describe};
+use crate::output::stdout;
 use crate::{engine, models};
 use anyhow::Context as _;
 use memra_formats::Gguf;
@@ -192,7 +193,6 @@ fn print(report: &Report) -> anyhow::Result<()> {
     if let Some(reason) = &report.unsupported {
         line("not runnable", reason.clone())?;
     }
-    drop(out);
     if let Some(tensors) = &report.tensors {
         let rows: Vec<_> = tensors
             .iter()

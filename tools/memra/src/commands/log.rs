@@ -1,7 +1,8 @@
 //! `memra log`: the records.
 
-use crate::context::{Context, print_json, stdout};
+use crate::context::{Context, print_json};
 use crate::exit::Exit;
+use crate::output::{say, stdout};
 use clap::Subcommand;
 use memra_harness::record;
 use serde::Serialize;
@@ -56,7 +57,7 @@ pub(crate) fn run(args: &Args, cx: &Context) -> anyhow::Result<Exit> {
         }
     }
     for warning in &report.warnings {
-        eprintln!("warning: {warning}");
+        say!("warning: {warning}");
     }
     Ok(Exit::Pass)
 }

@@ -1,12 +1,12 @@
 //! `memra logits`: what a model says, in numbers, for comparison with other engines.
 
-use crate::context::{Context, stdout};
+use crate::context::Context;
 use crate::exit::{Exit, Failure};
+use crate::output::{OutFile, stdout};
 use crate::{engine, models};
 use anyhow::Context as _;
 use memra_engine::logits::each_logits;
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::PathBuf;
 
 /// Arguments of `memra logits`.
@@ -44,7 +44,7 @@ pub(crate) fn run(args: &Args, cx: &Context) -> anyhow::Result<Exit> {
     let n_vocab = session.model().file().config().n_vocab;
     let first = if args.all { 0 } else { args.ids.len() - 1 };
     let out = || args.out.display().to_string();
-    let mut file = BufWriter::new(File::create(&args.out).with_context(out)?);
+    let mut file = OutFile::create(&args.out, &[&path])?;
     write_header(&mut file, args.ids.len() - first, n_vocab).with_context(out)?;
     let mut written = Ok(());
     each_logits(&mut session, &args.ids, &mut |position, row| {
@@ -52,7 +52,8 @@ pub(crate) fn run(args: &Args, cx: &Context) -> anyhow::Result<Exit> {
             written = row.iter().try_for_each(|value| file.write_all(&value.to_le_bytes()));
         }
     })?;
-    written.and_then(|()| file.flush()).with_context(out)?;
+    written.with_context(out)?;
+    file.finish()?;
     writeln!(stdout(), "{}", args.out.display())?;
     Ok(Exit::Pass)
 }

@@ -1,7 +1,8 @@
 //! `memra nightly`: the whole loop, from the machine's fitness to the board.
 
-use crate::context::{Context, print_json, stdout};
+use crate::context::{Context, print_json};
 use crate::exit::{Exit, describe};
+use crate::output::{say, stdout};
 use crate::{interrupt, lab, models};
 use anyhow::Context as _;
 use memra_harness::Stop;
@@ -56,7 +57,7 @@ pub(crate) fn run(args: &Args, cx: &Context) -> anyhow::Result<Exit> {
     let stop = interrupt::watch(interrupt::Hard::Third)?;
     let (rivals, left_out) = rivals(&finder);
     for reason in &left_out {
-        eprintln!("left out: {reason}");
+        say!("left out: {reason}");
     }
     let plan = NightlyPlan {
         exe: finder.self_exe,
@@ -80,7 +81,7 @@ fn night(plan: &NightlyPlan, stop: &Stop, args: &Args, cx: &Context) -> anyhow::
     }
     let board = cx.config().paths.boards.join("README.md");
     if board.is_file() {
-        eprintln!("board: {}", board.display());
+        say!("board: {}", board.display());
     }
     Ok(summary.code)
 }
@@ -94,7 +95,7 @@ fn model(args: &Args, cx: &Context) -> anyhow::Result<ModelSource> {
         Ok(path) => ModelSource::File(path),
         Err(_) if args.fetch => ModelSource::Pull(MODEL.1.to_owned()),
         Err(_) => {
-            eprintln!("no model here; a tiny one is made up (--fetch gets a real one)");
+            say!("no model here; a tiny one is made up (--fetch gets a real one)");
             ModelSource::Synth
         }
     })
@@ -118,12 +119,12 @@ fn install_missing_rivals(finder: &Finder, cx: &Context) {
     if missing.is_some()
         && let Err(error) = install_llama_cpp(&lab::engines_dir(cx))
     {
-        eprintln!("llama.cpp was not installed: {}", describe(&error));
+        say!("llama.cpp was not installed: {}", describe(&error));
     }
 }
 
 fn install_llama_cpp(engines: &Path) -> anyhow::Result<()> {
-    eprintln!("building llama.cpp in {} (about 12 CPU-minutes)", engines.display());
+    say!("building llama.cpp in {} (about 12 CPU-minutes)", engines.display());
     let mut script = tempfile::NamedTempFile::new()?;
     script.write_all(INSTALL_LLAMA_CPP.as_bytes())?;
     let status = Command::new("bash")
@@ -142,10 +143,10 @@ struct Talk;
 
 impl NightlyEvents for Talk {
     fn started(&mut self, stage: &Stage, _: &[String]) {
-        eprintln!("{} ...", stage.name);
+        say!("{} ...", stage.name);
     }
 
     fn finished(&mut self, result: &StageResult) {
-        eprintln!("{}: {} ({:.1} s)", result.name, result.outcome, result.seconds);
+        say!("{}: {} ({:.1} s)", result.name, result.outcome, result.seconds);
     }
 }

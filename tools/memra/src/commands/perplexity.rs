@@ -2,8 +2,9 @@
 
 mod base;
 
-use crate::context::{Context, print_json, stdout};
+use crate::context::{Context, print_json};
 use crate::exit::{Exit, Failure};
+use crate::output::stdout;
 use crate::{engine, models};
 use anyhow::Context as _;
 use base::{BaseHeader, BaseReader, BaseWriter};
@@ -12,6 +13,7 @@ use memra_engine::perplexity::{Divergence, DivergenceSums, Perplexity, Perplexit
 use memra_text::EncodeOptions;
 use serde::Serialize;
 use std::io::Write;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 /// Arguments of `memra perplexity`.
@@ -39,7 +41,7 @@ pub(crate) struct Args {
 
     /// Chunks at most [default: all]
     #[arg(long, value_name = "N")]
-    chunks: Option<usize>,
+    chunks: Option<NonZeroUsize>,
 
     /// Compare with the logits in a file that --save-base wrote
     #[arg(long, value_name = "BASE", conflicts_with = "save_base")]
@@ -73,7 +75,7 @@ pub(crate) fn run(args: &Args, cx: &Context) -> anyhow::Result<Exit> {
     let tokens = tokenizer.encode(&text, options);
     let settings = PerplexityOptions {
         context: args.context,
-        chunks: args.chunks.unwrap_or(usize::MAX),
+        chunks: args.chunks.map_or(usize::MAX, NonZeroUsize::get),
         bos: tokenizer.bos().filter(|bos| tokenizer.encode("", options).first() == Some(bos)),
     };
     let header = BaseHeader::new(session.model().file().config().n_vocab, &settings, &tokens);
@@ -85,7 +87,8 @@ pub(crate) fn run(args: &Args, cx: &Context) -> anyhow::Result<Exit> {
             Ok(())
         })?
     } else if let Some(base) = &args.save_base {
-        let mut writer = BaseWriter::create(base, &header)?;
+        let mut writer = BaseWriter::create(base, &[&path, &args.file], &header)
+            .with_context(|| base.display().to_string())?;
         let found = score(&mut session, &tokens, &settings, cx, &mut |logits, _| writer.append(logits))?;
         writer.finish()?;
         found

@@ -1,7 +1,8 @@
 //! `memra plan`: what a model computes, and the tuner's work list.
 
-use crate::context::{Context, print_json, stdout};
+use crate::context::{Context, print_json};
 use crate::exit::{Exit, Failure};
+use crate::output::stdout;
 use crate::{engine, models};
 use memra_engine::CHUNK;
 use memra_engine::model::ModelFile;

@@ -3,6 +3,7 @@
 use crate::context::{Context, print_json, print_table};
 use crate::engine;
 use crate::exit::{Exit, Failure};
+use crate::output::say;
 use anyhow::Context as _;
 use memra_probe::{Ledger, Options};
 
@@ -51,7 +52,7 @@ pub(crate) fn run(args: &Args, cx: &Context) -> anyhow::Result<Exit> {
     } else {
         print(&ledger)?;
     }
-    eprintln!("written to {}", path.display());
+    say!("written to {}", path.display());
     Ok(Exit::Pass)
 }
 
@@ -68,7 +69,7 @@ pub(crate) fn measure(options: Options, cx: &Context) -> Ledger {
 }
 
 fn print(ledger: &Ledger) -> anyhow::Result<()> {
-    eprintln!("{} ({}, {} cores, {})", ledger.device_class, ledger.cpu, ledger.cores, ledger.isa);
+    say!("{} ({}, {} cores, {})", ledger.device_class, ledger.cpu, ledger.cores, ledger.isa);
     let points =
         ledger.read.iter().map(|point| ("read", point)).chain(ledger.copy.iter().map(|p| ("copy", p)));
     let mut rows: Vec<_> = points

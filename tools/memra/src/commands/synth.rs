@@ -1,8 +1,9 @@
 //! `memra synth`: a made-up model.
 
-use crate::context::{Context, stdout};
+use crate::context::Context;
 use crate::exit::Exit;
 use crate::models;
+use crate::output::stdout;
 use anyhow::Context as _;
 use memra_engine::synth;
 use std::io::Write;

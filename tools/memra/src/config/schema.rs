@@ -42,7 +42,7 @@ pub(crate) struct Engine {
     /// Type of the activations: `q8` or `f32`.
     pub(crate) class: NumericClass,
     /// Threads; 0 takes every physical core.
-    pub(crate) threads: usize,
+    pub(crate) threads: Threads,
     /// Type of the KV cache: `f16` or `f32`.
     pub(crate) kv: KvType,
     /// Longest context, in tokens; 0 takes what the model was trained for, at most 4096.
@@ -51,6 +51,37 @@ pub(crate) struct Engine {
     pub(crate) pack: bool,
     /// Kernel configurations: `auto` (the tuned table), `default` (each family's default), or a table's file.
     pub(crate) dispatch: String,
+}
+
+/// A number of threads, at most [`Threads::MOST`]; 0 takes every physical core.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "usize", into = "usize")]
+pub(crate) struct Threads(usize);
+
+impl Threads {
+    /// More than any machine's cores; each takes memory.
+    const MOST: usize = 1024;
+
+    pub(crate) fn get(self) -> usize {
+        self.0
+    }
+}
+
+impl TryFrom<usize> for Threads {
+    type Error = String;
+
+    fn try_from(threads: usize) -> Result<Threads, String> {
+        if threads <= Threads::MOST {
+            return Ok(Threads(threads));
+        }
+        Err(format!("{threads} threads; at most {}, and 0 takes every physical core", Threads::MOST))
+    }
+}
+
+impl From<Threads> for usize {
+    fn from(threads: Threads) -> usize {
+        threads.0
+    }
 }
 
 /// Element type of the KV cache.
@@ -106,7 +137,7 @@ impl Config {
             paths,
             engine: Engine {
                 class: NumericClass::default(),
-                threads: 0,
+                threads: Threads::default(),
                 kv: KvType::F16,
                 context: 0,
                 pack: true,

@@ -296,7 +296,7 @@ mod tests {
             flags: vec![("--data", "paths.data", "/d".into())],
         };
         let loaded = load(&env(), &request).unwrap();
-        assert_eq!(loaded.config.engine.threads, 4);
+        assert_eq!(loaded.config.engine.threads.get(), 4);
         assert_eq!(loaded.config.engine.class.name(), "f32");
         assert_eq!(loaded.config.fault.slow.fraction(), 0.03);
         assert_eq!(loaded.config.paths.cache, folder.path().join("c"));
@@ -335,6 +335,7 @@ mod tests {
         assert!(error(&["engine=2"]).contains("not a configuration key"));
         assert!(error(&["nonsense.key.deep=1"]).contains("memra config"));
         assert!(error(&["engine.threads=many"]).contains("engine.threads"));
+        assert!(error(&["engine.threads=1025"]).contains("at most 1024"));
         assert!(error(&["engine.class=q4"]).contains("engine.class"));
         assert!(error(&["fault.slow=3"]).contains("percent sign"));
         assert!(error(&["engine.threads"]).contains("KEY=VALUE"));

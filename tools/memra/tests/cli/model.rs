@@ -70,6 +70,43 @@ fn text_goes_to_stdout_and_figures_to_stderr() {
     assert_ne!(sampled("7"), sampled("8"));
     place.memra(&["run", tiny(), "-p", "the", "--temp=-1"]).expect(2, "temperature");
     place.memra(&["run", tiny(), "-f", "absent.txt"]).expect(2, "absent.txt");
+    place.memra(&["run", tiny(), "-f", "."]).expect(2, "prompt file .");
+    place.memra(&["run", tiny(), "-p", "x", "-t", "1025"]).expect(2, "at most 1024");
+    place.memra(&["run", tiny(), "-p", "x", "--stop-token", "99999"]).expect(2, "vocabulary");
+    place.memra(&["bench", tiny(), "-p", "0", "-n", "0"]).expect(2, "nothing to time");
+    let over = place.memra(&["bench", tiny(), "-p", "18446744073709551600", "-n", "0", "-d", "32"]);
+    over.expect(2, "context");
+    place.memra(&["bench", tiny(), "-p", "16,2000", "-n", "0"]).expect(2, "context");
+}
+
+#[test]
+fn outputs_never_replace_what_is_read_or_a_device_and_come_whole_or_not() {
+    let place = Place::new();
+    let model = place.path().join("m.gguf");
+    std::fs::copy(tiny(), &model).unwrap();
+    std::fs::write(place.path().join("keep.npy"), "old").unwrap();
+    place.memra(&["logits", "m.gguf", "--ids", "1", "-o", "m.gguf"]).expect(2, "another place");
+    place.memra(&["logits", "m.gguf", "--ids", "1", "-o", "/dev/null"]).expect(2, "not a regular file");
+    place.memra(&["logits", "m.gguf", "--ids", "99999", "-o", "keep.npy"]).expect(2, "vocabulary");
+    assert_eq!(std::fs::read_to_string(place.path().join("keep.npy")).unwrap(), "old");
+    assert_eq!(std::fs::read(&model).unwrap(), std::fs::read(tiny()).unwrap());
+}
+
+#[test]
+fn readers_that_have_gone_change_no_exit_code() {
+    let place = Place::new();
+    // A pipe whose far end is closed.
+    let gone = || Stdio::from(std::io::pipe().unwrap().1);
+    let full = || Stdio::from(std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap());
+    let wrong = ["check", "--kernel", "rope*", "--set", "fault.wrong=rope", "--json"];
+    let code =
+        |out: Stdio, err: Stdio| place.command(&wrong).stdout(out).stderr(err).status().unwrap().code();
+    assert_eq!(code(gone(), Stdio::null()), Some(4));
+    assert_eq!(code(Stdio::null(), gone()), Some(4));
+    assert_eq!(code(Stdio::null(), full()), Some(4));
+    // Nobody would read the text: the generation ends at once.
+    let mut run = place.command(&["run", tiny(), "-p", "the", "-n", "1000", "--ignore-eos"]);
+    assert_eq!(run.stdout(gone()).stderr(Stdio::null()).status().unwrap().code(), Some(0));
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! What a benchmark prints.
 
-use crate::context::{Context, stdout};
+use crate::context::Context;
 use crate::engine;
+use crate::output::stdout;
 use memra_engine::bench::{BenchResult, BenchTest};
 use memra_engine::model::Model;
 use memra_engine::{CHUNK, SessionOptions};
@@ -156,7 +157,7 @@ pub(super) fn print_markdown(rows: &[Row], cx: &Context) -> anyhow::Result<()> {
     let mut lines = Vec::new();
     for row in rows {
         let Machine { model_type, model_size, model_n_params, backends, n_threads, .. } = &row.machine;
-        let wall = match engine::wall_gbps(row.memra_bytes_per_token, cx)? {
+        let wall = match engine::wall_gbps(row.memra_bytes_per_token, cx) {
             Some(wall) if row.n_gen > 0 => {
                 format!("{:.0} %", 100.0 * row.avg_ts * row.memra_bytes_per_token as f64 / (wall * 1e9))
             }

@@ -1,12 +1,13 @@
 //! Logits of a base model on disk: a line of JSON that says of what, then a row of little-endian f32 a scored position.
 
 use crate::exit::{Exit, Failure};
+use crate::output::OutFile;
 use anyhow::Context as _;
 use memra_engine::perplexity::PerplexityOptions;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
 /// What a base was made of; a comparison needs the same.
@@ -48,34 +49,24 @@ impl BaseHeader {
     }
 }
 
-/// Writes a base beside its place, and moves it there whole.
-pub(super) struct BaseWriter {
-    path: PathBuf,
-    partial: tempfile::NamedTempFile,
-    out: BufWriter<File>,
-}
+/// Writes a base; it appears in its place when it is whole.
+pub(super) struct BaseWriter(OutFile);
 
 impl BaseWriter {
-    pub(super) fn create(path: &Path, header: &BaseHeader) -> anyhow::Result<BaseWriter> {
-        let name = || path.display().to_string();
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let partial = tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new("."))).with_context(name)?;
-        let mut out = BufWriter::new(partial.reopen().with_context(name)?);
-        serde_json::to_writer(&mut out, header).map_err(io::Error::from).with_context(name)?;
-        out.write_all(b"\n").with_context(name)?;
-        Ok(BaseWriter { path: path.to_owned(), partial, out })
+    /// `inputs` are the files that the command reads.
+    pub(super) fn create(path: &Path, inputs: &[&Path], header: &BaseHeader) -> anyhow::Result<BaseWriter> {
+        let mut out = OutFile::create(path, inputs)?;
+        serde_json::to_writer(&mut out, header).map_err(io::Error::from)?;
+        out.write_all(b"\n")?;
+        Ok(BaseWriter(out))
     }
 
     pub(super) fn append(&mut self, logits: &[f32]) -> anyhow::Result<()> {
-        let written = logits.iter().try_for_each(|value| self.out.write_all(&value.to_le_bytes()));
-        written.with_context(|| self.path.display().to_string())
+        Ok(logits.iter().try_for_each(|value| self.0.write_all(&value.to_le_bytes()))?)
     }
 
-    pub(super) fn finish(mut self) -> anyhow::Result<()> {
-        let name = self.path.display().to_string();
-        self.out.flush().with_context(|| name.clone())?;
-        self.partial.persist(&self.path).map_err(|e| e.error).with_context(|| name)?;
-        Ok(())
+    pub(super) fn finish(self) -> anyhow::Result<()> {
+        self.0.finish()
     }
 }
 
@@ -128,7 +119,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("base");
         let header = BaseHeader::new(3, &OPTIONS, &[1, 2, 3, 4, 5]);
-        let mut writer = BaseWriter::create(&path, &header).unwrap();
+        let mut writer = BaseWriter::create(&path, &[], &header).unwrap();
         writer.append(&[1.0, 2.0, 3.0]).unwrap();
         assert!(!path.exists(), "an unfinished base is in its place");
         writer.finish().unwrap();

@@ -84,6 +84,19 @@ impl FromStr for Bias {
 }
 
 impl SamplingArgs {
+    /// Refuses token ids that the vocabulary does not have, and stop strings that would end every text.
+    pub(super) fn check(&self, n_vocab: usize) -> anyhow::Result<()> {
+        let biased = self.logit_bias.iter().map(|bias| ("--logit-bias", bias.0));
+        let ends = self.stop_token.iter().map(|&token| ("--stop-token", token));
+        if let Some((flag, token)) = biased.chain(ends).find(|(_, token)| *token as usize >= n_vocab) {
+            return Err(Failure::usage(format!("{flag} {token}: the vocabulary has {n_vocab} tokens")));
+        }
+        if self.stop.iter().any(String::is_empty) {
+            return Err(Failure::usage("--stop: an empty text would end every generation at once"));
+        }
+        Ok(())
+    }
+
     pub(super) fn sampling(&self) -> anyhow::Result<Sampling> {
         let last_n = match self.repeat_last_n {
             -1 => usize::MAX,
