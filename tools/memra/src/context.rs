@@ -6,6 +6,7 @@ use crate::env::Env;
 use crate::output::stdout;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
+use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
 
 /// One invocation.
@@ -35,16 +36,25 @@ impl Context {
 
     /// A progress bar on stderr; silent unless stderr is a terminal.
     pub(crate) fn progress(&self, total: u64, what: &'static str) -> ProgressBar {
-        let target = if std::io::stderr().is_terminal() {
-            ProgressDrawTarget::stderr()
-        } else {
-            ProgressDrawTarget::hidden()
-        };
-        let bar = ProgressBar::with_draw_target(Some(total), target).with_message(what);
-        match ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} {eta}") {
-            Ok(style) => bar.with_style(style),
-            Err(_) => bar,
-        }
+        progress_bar(total, what, "{msg} {wide_bar} {pos}/{len} {eta}")
+    }
+
+    /// A progress bar of bytes, likewise.
+    pub(crate) fn bytes_progress(&self, total: u64, what: impl Into<Cow<'static, str>>) -> ProgressBar {
+        progress_bar(total, what, "{msg} {wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {eta}")
+    }
+}
+
+fn progress_bar(total: u64, what: impl Into<Cow<'static, str>>, template: &str) -> ProgressBar {
+    let target = if std::io::stderr().is_terminal() {
+        ProgressDrawTarget::stderr()
+    } else {
+        ProgressDrawTarget::hidden()
+    };
+    let bar = ProgressBar::with_draw_target(Some(total), target).with_message(what);
+    match ProgressStyle::with_template(template) {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
     }
 }
 

@@ -17,6 +17,12 @@ pub(crate) struct Env {
     pub(crate) xdg_config: Option<PathBuf>,
     /// `MEMRA_CONFIG`: the configuration file when no `--config` is given.
     pub(crate) memra_config: Option<PathBuf>,
+    /// `HF_ENDPOINT`: address of the hub.
+    pub(crate) hf_endpoint: Option<String>,
+    /// `HF_TOKEN`: who asks the hub.
+    pub(crate) hf_token: Option<String>,
+    /// `SSL_CERT_FILE`: certificates to trust instead of the system's.
+    pub(crate) ca_file: Option<PathBuf>,
     /// `NO_COLOR` is set and not empty.
     pub(crate) no_color: bool,
     /// Every variable, for children: each gets what its manifest lets it see.

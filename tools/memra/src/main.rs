@@ -7,6 +7,7 @@ mod cli;
 mod commands;
 mod config;
 mod context;
+mod download;
 mod engine;
 mod env;
 mod exit;
@@ -35,12 +36,16 @@ fn main() -> ExitCode {
 
 fn read_env() -> Env {
     let path = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let text = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
     Env {
         home: path("HOME"),
         xdg_data: path("XDG_DATA_HOME"),
         xdg_cache: path("XDG_CACHE_HOME"),
         xdg_config: path("XDG_CONFIG_HOME"),
         memra_config: path("MEMRA_CONFIG"),
+        hf_endpoint: text("HF_ENDPOINT"),
+        hf_token: text("HF_TOKEN"),
+        ca_file: path("SSL_CERT_FILE"),
         no_color: path("NO_COLOR").is_some(),
         vars: std::env::vars_os().collect(),
         path: std::env::var_os("PATH").map(|dirs| std::env::split_paths(&dirs).collect()).unwrap_or_default(),

