@@ -29,17 +29,23 @@
 mod bytes;
 mod checkpoint;
 mod dims;
+mod footprint;
 mod gguf;
 mod json;
 mod mmap;
+mod params;
 mod safetensors;
 mod storage;
 mod summary;
 mod table;
+mod vocabulary;
 
 pub use bytes::SharedBytes;
 pub use checkpoint::{Checkpoint, CheckpointError};
 pub use dims::Dims;
+pub use footprint::{
+    Cache, CacheBytes, DecodeWeights, Experts, Footprint, LayerCache, ModelShape, PerLayer, Unknown,
+};
 pub use gguf::{
     Array, FromValue, Gguf, GgufBody, GgufError, GgufSplitBody, GgufWriter, Metadata, ToValue, Value,
     ValueType, split_file_name,

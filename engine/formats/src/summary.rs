@@ -1,6 +1,7 @@
 //! What a model holds, in a few numbers: the same for every format.
 
-use crate::{Checkpoint, CheckpointError, Dims, Gguf, Json, ModelFolder, ScalarType, Storage, Tensor};
+use crate::params::Packing;
+use crate::{Checkpoint, Dims, Gguf, Json, ModelFolder, Tensor, vocabulary};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -23,7 +24,10 @@ pub struct Summary {
     pub tokenizer: Option<String>,
     /// Whether it has a chat template.
     pub chat_template: bool,
-    /// Parameters of the model, see `n_params`.
+    /// Documents beside the weights, where the model is a folder.
+    pub documents: Vec<&'static str>,
+    /// Parameters of the model: the values of its tensors, but in safetensors none for scales and zero points, and
+    /// several for each value of a packed weight.
     pub n_params: u64,
     /// Number of tensors.
     pub n_tensors: usize,
@@ -31,6 +35,8 @@ pub struct Summary {
     pub tensor_bytes: u64,
     /// Tensors by storage type, most bytes first.
     pub types: Vec<TypeShare>,
+    /// What is wrong with metadata or documents: wrong types, damaged files, token tables that do not fit each other.
+    pub problems: Vec<String>,
 }
 
 /// The tensors of one storage type.
@@ -78,14 +84,17 @@ impl Summary {
     pub fn bits_per_param(&self) -> f64 {
         self.tensor_bytes as f64 * 8.0 / self.n_params.max(1) as f64
     }
+
+    /// What was read, or nothing and a problem.
+    fn note<T, E: std::fmt::Display>(&mut self, read: Result<T, E>) -> Option<T> {
+        read.map_err(|error| self.problems.push(error.to_string())).ok()
+    }
 }
 
 impl Checkpoint {
-    /// The model in numbers.
-    ///
-    /// # Errors
-    /// Metadata, or documents of the folder, that are damaged or not of the type they should be.
-    pub fn summary(&self) -> Result<Summary, CheckpointError> {
+    /// The model in numbers. What cannot be read of metadata and documents is left out, and why is said among
+    /// [`Summary::problems`].
+    pub fn summary(&self) -> Summary {
         let mut shares: BTreeMap<String, TypeShare> = BTreeMap::new();
         for tensor in self.tensors() {
             let empty =
@@ -106,118 +115,57 @@ impl Checkpoint {
             context_length: None,
             tokenizer: None,
             chat_template: false,
+            documents: Vec::new(),
             n_params: 0,
             n_tensors: self.tensors().len(),
             tensor_bytes: types.iter().map(|share| share.bytes).sum(),
             types,
+            problems: Vec::new(),
         };
-        let mut pack_bits = DEFAULT_PACK_BITS;
         match self {
-            Checkpoint::Gguf(gguf) => describe_gguf(gguf, &mut summary)?,
-            Checkpoint::Folder(folder) => {
-                describe_folder(folder, &mut summary)?;
-                pack_bits = packed_bits(folder.config())?;
-            }
+            Checkpoint::Gguf(gguf) => describe_gguf(gguf, &mut summary),
+            Checkpoint::Folder(folder) => describe_folder(folder, &mut summary),
             Checkpoint::Weights(_) => {}
         }
-        let params = |tensor: Tensor<'_>| n_params(self, &tensor, pack_bits);
-        summary.n_params = self.tensors().fold(0, |sum, tensor| params(tensor).saturating_add(sum));
-        Ok(summary)
+        let packing = summary.note(Packing::of(self)).unwrap_or_default();
+        summary.n_params =
+            self.tensors().fold(0, |sum, tensor| packing.n_params(self, &tensor).saturating_add(sum));
+        summary
     }
 }
 
-fn describe_gguf(gguf: &Gguf, summary: &mut Summary) -> Result<(), CheckpointError> {
+fn describe_gguf(gguf: &Gguf, summary: &mut Summary) {
     let meta = gguf.metadata();
-    let text = |key: &str| meta.find::<&str>(key).map(|text| text.map(str::to_owned));
-    summary.format = format!("GGUF v{}", gguf.version());
-    summary.architecture = text("general.architecture")?;
-    summary.name = text("general.name")?;
-    let architecture = summary.architecture.as_deref().unwrap_or_default();
-    summary.context_length = meta.find(&format!("{architecture}.context_length"))?;
-    summary.tokenizer = match (text("tokenizer.ggml.model")?, text("tokenizer.ggml.pre")?) {
+    let mut text = |key: &str| summary.note(meta.find::<&str>(key)).flatten().map(str::to_owned);
+    let architecture = text("general.architecture");
+    let name = text("general.name");
+    let tokenizer = match (text("tokenizer.ggml.model"), text("tokenizer.ggml.pre")) {
         (Some(model), Some(pre)) => Some(format!("{model}/{pre}")),
         (model, _) => model,
     };
-    summary.chat_template = meta.value_of("tokenizer.chat_template").is_some();
-    Ok(())
+    summary.chat_template = text("tokenizer.chat_template").is_some();
+    let context = format!("{}.context_length", architecture.as_deref().unwrap_or_default());
+    summary.context_length = summary.note(meta.find(&context)).flatten();
+    summary.format = format!("GGUF v{}", gguf.version());
+    (summary.architecture, summary.name, summary.tokenizer) = (architecture, name, tokenizer);
+    summary.problems.extend(vocabulary::problems(meta));
 }
 
-fn describe_folder(folder: &ModelFolder, summary: &mut Summary) -> Result<(), CheckpointError> {
+fn describe_folder(folder: &ModelFolder, summary: &mut Summary) {
     let config = folder.config();
-    summary.architecture = config.find("model_type")?;
+    summary.architecture = summary.note(config.find("model_type")).flatten();
     // Models that see or hear keep their language model's numbers one level deeper.
     for key in ["max_position_embeddings", "text_config.max_position_embeddings"] {
         if summary.context_length.is_none() {
-            summary.context_length = config.find(key)?;
+            summary.context_length = summary.note(config.find(key)).flatten();
         }
     }
     summary.name = folder.path().file_name().map(|name| name.to_string_lossy().into_owned());
-    if let Some(bytes) = folder.tokenizer()? {
-        let tokenizer = Json::parse(folder.path().join("tokenizer.json"), bytes)?;
-        summary.tokenizer = tokenizer.find("model.type")?;
+    if let Some(bytes) = summary.note(folder.tokenizer()).flatten() {
+        let tokenizer = summary.note(Json::parse(folder.path().join("tokenizer.json"), bytes));
+        summary.tokenizer = tokenizer.and_then(|json| summary.note(json.find("model.type"))).flatten();
     }
-    summary.chat_template = folder.chat_template()?.is_some();
-    Ok(())
-}
-
-/// Bits of a value packed into I32 where the model does not say.
-const DEFAULT_PACK_BITS: u64 = 4;
-
-/// Bits of a value packed into I32, as the model's quantiser says.
-fn packed_bits(config: &Json) -> Result<u64, CheckpointError> {
-    let keys = ["quantization_config.bits", "quantization_config.config_groups.group_0.weights.num_bits"];
-    for key in keys {
-        if let Some(bits) = config.find::<u64>(key)?.filter(|bits| (1..=32).contains(bits)) {
-            return Ok(bits);
-        }
-    }
-    Ok(DEFAULT_PACK_BITS)
-}
-
-/// Last parts of names under which quantisers store what belongs to a weight and is no parameter.
-const BESIDE_WEIGHTS: [&str; 19] = [
-    "weight_scale",
-    "weight_scale_inv",
-    "weight_scale_2",
-    "weight_global_scale",
-    "weight_zero_point",
-    "weight_shape",
-    "weight_g_idx",
-    "input_scale",
-    "input_scale_inv",
-    "input_global_scale",
-    "k_scale",
-    "v_scale",
-    "scales",
-    "qzeros",
-    "g_idx",
-    "absmax",
-    "quant_map",
-    "nested_absmax",
-    "nested_quant_map",
-];
-
-/// Parameters that a tensor stands for: its values, but in safetensors none for scales and zero points, and several for
-/// each value of a packed weight (`U8` holds two, `I32` holds 32 / `pack_bits`).
-fn n_params(model: &Checkpoint, tensor: &Tensor<'_>, pack_bits: u64) -> u64 {
-    let values = tensor.n_values() as u64;
-    let name = tensor.name();
-    let last = name.rsplit_once('.').map_or(name, |(_, last)| last);
-    let is_block_scale = || {
-        name.strip_suffix("_scales")
-            .is_some_and(|stem| model.find_tensor(&format!("{stem}_blocks")).is_some())
-    };
-    match tensor.storage() {
-        Storage::Blocks(_) => values,
-        _ if BESIDE_WEIGHTS.contains(&last) || name.contains(".quant_state.") || is_block_scale() => 0,
-        Storage::Scalars(ScalarType::U8)
-            if last == "weight" || last == "weight_packed" || last.ends_with("_blocks") =>
-        {
-            values.saturating_mul(2)
-        }
-        Storage::Scalars(ScalarType::I32) if last == "qweight" || last == "weight_packed" => {
-            values.saturating_mul(32 / pack_bits)
-        }
-        Storage::Scalars(_) => values,
-    }
+    summary.chat_template = summary.note(folder.chat_template()).flatten().is_some();
+    summary.note(folder.generation_config());
+    summary.documents = folder.documents();
 }

@@ -179,7 +179,8 @@ fn summaries_are_alike_for_every_format() {
     write(dir.path(), "tokenizer.json", r#"{"version":"1.0","model":{"type":"BPE","vocab":{}}}"#);
     let checkpoint = Checkpoint::open(dir.path()).unwrap();
     assert!(matches!(checkpoint, Checkpoint::Folder(_)));
-    let summary = checkpoint.summary().unwrap();
+    let summary = checkpoint.summary();
+    assert_eq!(summary.documents, ["config.json", "tokenizer.json"]);
     assert_eq!(summary.architecture.as_deref(), Some("llama"));
     assert_eq!((summary.context_length, summary.tokenizer.as_deref()), (Some(4096), Some("BPE")));
     assert_eq!((summary.n_params, summary.tensor_bytes, summary.n_tensors), (8, 24, 3));
@@ -192,8 +193,16 @@ fn summaries_are_alike_for_every_format() {
     assert_eq!(summary.bits_per_param(), 24.0);
     assert!(matches!(Checkpoint::open(dir.path().join(INDEX)).unwrap(), Checkpoint::Weights(_)));
     write(dir.path(), "config.json", r#"{"model_type":7}"#);
-    let error = Checkpoint::open(dir.path()).unwrap().summary().unwrap_err().to_string();
-    assert!(error.contains("config.json: `model_type`: invalid type: integer `7`"), "{error}");
+    write(dir.path(), "tokenizer.json", "{");
+    write(dir.path(), "tokenizer_config.json", r#"{"chat_template":7}"#);
+    let summary = Checkpoint::open(dir.path()).unwrap().summary();
+    assert_eq!((summary.architecture, summary.tokenizer, summary.n_params), (None, None, 8));
+    let expected =
+        ["config.json: `model_type`: invalid type: integer `7`", "tokenizer.json: EOF", "`chat_template`"];
+    assert_eq!(summary.problems.len(), 3, "{:?}", summary.problems);
+    for (problem, expected) in summary.problems.iter().zip(expected) {
+        assert!(problem.contains(expected), "`{expected}` is not in: {problem}");
+    }
 }
 
 #[test]
@@ -202,7 +211,7 @@ fn parameters_of_packed_checkpoints() {
         let dir = tempfile::tempdir().unwrap();
         write(dir.path(), "config.json", config);
         write(dir.path(), "model.safetensors", safetensors(&header(entries), data));
-        Checkpoint::open(dir.path()).unwrap().summary().unwrap().n_params
+        Checkpoint::open(dir.path()).unwrap().summary().n_params
     };
     let nvfp4 = [
         entry("q.weight", "U8", "4,16", 0, 64),

@@ -6,12 +6,25 @@
 mod common;
 
 use common::{entry, header, safetensors};
-use memra_formats::{Gguf, Json, Safetensors, SharedBytes};
+use memra_formats::{Checkpoint, Gguf, Json, Safetensors, SharedBytes};
 use peak_alloc::PeakAlloc;
 use std::time::{Duration, Instant};
 
 #[global_allocator]
 static ALLOCATOR: PeakAlloc = PeakAlloc;
+
+/// Peak of what a summary and the figures of a footprint take beside the model.
+fn figures(what: &str, model: &Checkpoint) {
+    let before = ALLOCATOR.current_usage();
+    ALLOCATOR.reset_peak_usage();
+    let start = Instant::now();
+    let reasons = (model.summary(), model.footprint());
+    let took = start.elapsed();
+    let peak = ALLOCATOR.peak_usage() - before;
+    drop(reasons);
+    eprintln!("{what}: {} bytes, peak {peak}, {took:?}", model.file_bytes());
+    assert!(peak <= 2 << 20, "{what}: {peak} bytes were allocated for its figures");
+}
 
 /// What an error, or the handles of a file, may take whatever its size.
 const CONSTANT: usize = 64 << 10;
@@ -27,6 +40,11 @@ fn measure<T>(file: Vec<u8>, read: impl Fn(SharedBytes) -> T) -> (usize, usize, 
     let peak = ALLOCATOR.peak_usage() - before;
     drop(result);
     (len, peak, took)
+}
+
+/// A file that is refused, with no more memory than an error takes, and no more than its own size.
+fn refused<T, E: std::fmt::Debug>(what: &str, file: Vec<u8>, read: impl Fn(SharedBytes) -> Result<T, E>) {
+    check(what, file, |bytes| assert!(read(bytes).is_err(), "{what} was accepted"));
 }
 
 fn check<T>(what: &str, file: Vec<u8>, read: impl Fn(SharedBytes) -> T) {
@@ -96,6 +114,25 @@ fn memory_is_bounded_by_the_file() {
         gguf.metadata().get::<Vec<&str>>("0").unwrap_err().to_string()
     });
 
+    let key = |id: u32, value: &[u8]| [gguf_keys(1, id, value), vec![0; 16]].concat();
+    for len in [1_u64 << 62, 1 << 63, u64::MAX] {
+        let len = len.to_le_bytes();
+        refused("gguf, a huge text", key(8, &len), Gguf::parse);
+        for items in 0_u32..13 {
+            let array = [items.to_le_bytes().as_slice(), &len].concat();
+            refused("gguf, a huge array", key(9, &array), Gguf::parse);
+        }
+        refused("safetensors, a huge header", [&len[..], b"{}"].concat(), Safetensors::parse);
+    }
+    let nested = [9_u32.to_le_bytes().as_slice(), &1_u64.to_le_bytes()].concat().repeat(10_000);
+    refused("gguf, nested arrays", key(9, &nested), Gguf::parse);
+    refused("gguf, a million keys", gguf_keys(1_000_000, 0, &[0]), Gguf::parse);
+    refused("gguf, huge dims", gguf_tensors(1, &[1 << 63, 2], 0, |_| "w".to_owned()), Gguf::parse);
+    let long_name = [gguf_header(1, 0), (1_u64 << 63).to_le_bytes().to_vec(), vec![0; 64]].concat();
+    refused("gguf, a huge name", long_name, Gguf::parse);
+    let deep = format!("{{\"w\":{}", "[".repeat(1 << 20));
+    refused("safetensors, nested lists", safetensors(&deep, 0), Safetensors::parse);
+
     let read = |bytes| Safetensors::parse(bytes).unwrap();
     check("safetensors, empty", safetensors_of(1 << 14, "0", |i| format!("{i:x}")), read);
     check("safetensors, many dims", safetensors_of(1 << 14, "0,1,1,1,1,1,1,1", |i| format!("{i:x}")), read);
@@ -105,4 +142,9 @@ fn memory_is_bounded_by_the_file() {
     check("safetensors, metadata", safetensors(&metadata, 0), read);
     let nested = format!("{{\"a\":{}}}", vec!["{\"a\":[0]}"; 1 << 16].join(",\"a\":"));
     check("json", nested.into(), |bytes| Json::parse("config.json", bytes).unwrap().find::<u8>("b").unwrap());
+
+    let blocks = |i| format!("blk.{i}.attn_k.weight");
+    figures("a block a tensor", &Checkpoint::Gguf(gguf(gguf_tensors(1 << 15, &[], 4, blocks).into())));
+    let strange = |i| format!("{i:060000}");
+    figures("long unknown names", &Checkpoint::Gguf(gguf(gguf_tensors(100, &[], 4, strange).into())));
 }

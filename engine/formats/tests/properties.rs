@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::Random;
+use common::{Model, Random};
 use memra_formats::{Gguf, GgufWriter, Safetensors, SharedBytes, Value};
 use memra_kernels::DType;
 use proptest::prelude::*;
@@ -118,6 +118,87 @@ proptest! {
         let mut random = Random(seed);
         for _ in 0..20 {
             compare(&random.damage(&file))?;
+        }
+    }
+}
+
+/// Names of which models are made, at random.
+const NAMES: [&str; 16] = [
+    "token_embd.weight",
+    "output.weight",
+    "output_norm.weight",
+    "strange.weight",
+    "blk.0.attn_k.weight",
+    "blk.0.attn_v.weight",
+    "blk.0.ffn_up_exps.weight",
+    "blk.1.attn_qkv.weight",
+    "blk.1.ssm_conv1d.weight",
+    "blk.1.ffn_up.0.weight",
+    "blk.1.ffn_up.4000000000.weight",
+    "blk.2.attn_kv_a_mqa.weight",
+    "blk.2.shortconv.conv.weight",
+    "blk.2.nextn.eh_proj.weight",
+    "blk.7.attn_k.weight",
+    "blk.4294967295.attn_k.weight",
+];
+
+/// Hyperparameters that models say, at random.
+const KEYS: [&str; 14] = [
+    "block_count",
+    "nextn_predict_layers",
+    "embedding_length",
+    "attention.head_count",
+    "attention.head_count_kv",
+    "attention.key_length",
+    "attention.value_length",
+    "attention.sliding_window",
+    "attention.shared_kv_layers",
+    "expert_count",
+    "expert_used_count",
+    "ssm.inner_size",
+    "ssm.state_size",
+    "ssm.group_count",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
+
+    #[test]
+    fn figures_of_any_model_are_bounded_or_unknown(
+        architecture in select(vec!["llama", "gemma3", "qwen35moe", "llama4"]),
+        numbers in vec(select(vec![0u32, 1, 2, 3, 4, 8, 64, u32::MAX]), KEYS.len()),
+        said in vec(any::<bool>(), KEYS.len()),
+        tensors in vec((any::<bool>(), vec(select(vec![1usize, 2, 4, 8, 64]), 0..=4)), NAMES.len()),
+        flags in vec(any::<bool>(), 0..5),
+        context in select(vec![0u64, 1, 100, u64::MAX]),
+    ) {
+        let mut model = Model::new(architecture);
+        for ((key, number), said) in KEYS.iter().zip(numbers).zip(said) {
+            if said {
+                model.numbers(&[(key, number)]);
+            }
+        }
+        if !flags.is_empty() {
+            model.flags("attention.sliding_window_pattern", &flags);
+        }
+        for (name, (is_there, dims)) in NAMES.iter().zip(tensors) {
+            if is_there {
+                model.gguf(name, &dims);
+            }
+        }
+        let (_dir, model) = model.open_gguf();
+        let (summary, footprint) = (model.summary(), model.footprint());
+        prop_assert!(summary.problems.is_empty());
+        if let Ok(decode) = footprint.decode {
+            // Tied embeddings are read for logits and for a row.
+            prop_assert!(decode.bytes <= 2 * summary.tensor_bytes);
+            prop_assert!(decode.active_params <= summary.n_params);
+        }
+        if let Ok(cache) = footprint.cache
+            && let Ok(sizes) = cache.bytes(context, DType::F16, DType::F32)
+        {
+            prop_assert!(sizes.kept <= sizes.read);
+            prop_assert!(u128::from(sizes.kept) <= u128::from(sizes.per_token) * u128::from(context));
         }
     }
 }

@@ -128,6 +128,12 @@ fn parts_that_do_not_belong_together() {
     let swapped = [parts[0].clone(), parts[2].clone(), parts[1].clone()];
     let error = refusal(&swapped, |_| {});
     assert!(error.starts_with("DIR/model-00002-of-00003.gguf: `split.no` is 2 but must be 1"), "{error}");
+    let twice = [parts[0].clone(), parts[0].clone(), parts[2].clone()];
+    let error = refusal(&twice, |_| {});
+    assert!(error.starts_with("DIR/model-00002-of-00003.gguf: `split.no` is 0 but must be 1"), "{error}");
+    let other = self::parts(100_000).swap_remove(0);
+    let error = refusal(&[parts[0].clone(), other, parts[2].clone()], |_| {});
+    assert!(error.starts_with("DIR/model-00002-of-00003.gguf: `split.count` is 1 but must be 3"), "{error}");
     let damaged = [parts[0].clone(), parts[1].clone(), parts[2][..parts[2].len() - 57].to_vec()];
     let error = refusal(&damaged, |_| {});
     assert!(

@@ -58,6 +58,7 @@ fn code_of(cause: &(dyn std::error::Error + 'static)) -> Option<Exit> {
     cause
         .downcast_ref()
         .map(gguf_code)
+        .or_else(|| cause.downcast_ref().map(checkpoint_code))
         .or_else(|| cause.downcast_ref().map(SubjectError::code))
         .or_else(|| cause.downcast_ref().map(AbError::code))
         .or_else(|| cause.downcast_ref().map(SweepError::code))

@@ -8,17 +8,23 @@ const MAX_NESTING: usize = 4;
 /// Longest name of a key or tensor in bytes, by the specification.
 const MAX_NAME: usize = 65_535;
 
+/// Most items of arrays that are walked one by one, texts above all; the largest vocabularies have, with their merges,
+/// some 800,000. It bounds the time that a file with a hole of any size can take, and the memory to decode its texts.
+const MAX_ITEMS: u64 = 1 << 22;
+
 /// A position in a run of bytes.
 #[derive(Clone)]
 pub(super) struct Cursor<'a> {
     bytes: &'a [u8],
     pos: usize,
+    /// Items that may yet be walked.
+    items_left: u64,
 }
 
 impl<'a> Cursor<'a> {
     /// A cursor at `pos` of `bytes`.
     pub(super) fn new(bytes: &'a [u8], pos: usize) -> Self {
-        Cursor { bytes, pos: pos.min(bytes.len()) }
+        Cursor { bytes, pos: pos.min(bytes.len()), items_left: MAX_ITEMS }
     }
 
     pub(super) fn pos(&self) -> usize {
@@ -115,6 +121,8 @@ impl<'a> Cursor<'a> {
             if need > left as u128 {
                 return Err(GgufError::Truncated { what: WHAT, offset: start, need, left });
             }
+            let too_many = GgufError::TooMany { what: "items in metadata arrays", count, limit: MAX_ITEMS };
+            self.items_left = self.items_left.checked_sub(count).ok_or(too_many)?;
             for _ in 0..count {
                 match items {
                     ValueType::Array => drop(self.array_value(key, depth + 1)?),

@@ -57,7 +57,7 @@ impl ValueType {
     }
 
     /// Bytes of a value of this type, when all have the same.
-    pub(super) fn fixed_bytes(self) -> Option<usize> {
+    pub(crate) fn fixed_bytes(self) -> Option<usize> {
         Some(TYPES[self as usize].2).filter(|&bytes| bytes > 0)
     }
 }

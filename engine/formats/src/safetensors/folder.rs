@@ -15,6 +15,19 @@ pub struct ModelFolder {
     weights: Safetensors,
 }
 
+/// Largest `tokenizer.json` that is read; real ones have up to some 40 MB.
+const MAX_TOKENIZER_BYTES: usize = 256 << 20;
+
+/// Documents of a model's folder.
+const DOCUMENTS: [&str; 6] = [
+    "config.json",
+    "generation_config.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "tokenizer.model",
+    "chat_template.jinja",
+];
+
 impl ModelFolder {
     /// Opens `config.json` and the weights in the folder at `path`: `model.safetensors`, or else the files that
     /// `model.safetensors.index.json` names.
@@ -33,6 +46,11 @@ impl ModelFolder {
     /// The folder.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The documents that are there, of those that models have.
+    pub fn documents(&self) -> Vec<&'static str> {
+        DOCUMENTS.into_iter().filter(|name| self.path.join(name).exists()).collect()
     }
 
     /// `config.json`: architecture and hyperparameters.
@@ -64,9 +82,9 @@ impl ModelFolder {
     /// The bytes of `tokenizer.json`, unchecked.
     ///
     /// # Errors
-    /// A file that cannot be read.
+    /// A file that cannot be read, or is larger than 256 MiB.
     pub fn tokenizer(&self) -> Result<Option<SharedBytes>, JsonError> {
-        if_there(json::map(&self.path.join("tokenizer.json")))
+        Ok(self.file("tokenizer.json", MAX_TOKENIZER_BYTES)?.map(|(_, bytes)| bytes))
     }
 
     /// The chat template: `chat_template.jinja`, or else the one in `tokenizer_config.json`, of several the one named
@@ -75,7 +93,7 @@ impl ModelFolder {
     /// # Errors
     /// A file that cannot be read, or a template that is not text.
     pub fn chat_template(&self) -> Result<Option<String>, JsonError> {
-        match self.file("chat_template.jinja")? {
+        match self.file("chat_template.jinja", json::MAX_SETTINGS_BYTES)? {
             Some((path, bytes)) => {
                 let text = std::str::from_utf8(&bytes).map_err(|error| JsonError::NotText { path, error })?;
                 Ok(Some(text.to_owned()))
@@ -89,14 +107,15 @@ impl ModelFolder {
 
     /// A document, where there is one.
     fn document(&self, name: &str) -> Result<Option<Json>, JsonError> {
-        self.file(name)?.map(|(path, bytes)| Json::parse(path, bytes)).transpose()
+        let file = self.file(name, json::MAX_SETTINGS_BYTES)?;
+        file.map(|(path, bytes)| Json::parse(path, bytes)).transpose()
     }
 
-    /// A small file, where there is one.
-    fn file(&self, name: &str) -> Result<Option<(PathBuf, SharedBytes)>, JsonError> {
+    /// A file of at most `limit` bytes, where there is one.
+    fn file(&self, name: &str, limit: usize) -> Result<Option<(PathBuf, SharedBytes)>, JsonError> {
         let path = self.path.join(name);
         match if_there(json::map(&path))? {
-            Some(bytes) => json::limit(&path, &bytes, json::MAX_SETTINGS_BYTES).map(|()| Some((path, bytes))),
+            Some(bytes) => json::limit(&path, &bytes, limit).map(|()| Some((path, bytes))),
             None => Ok(None),
         }
     }

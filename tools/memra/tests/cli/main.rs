@@ -4,6 +4,7 @@
 
 mod compare;
 mod download;
+mod inspect;
 mod model;
 mod pull;
 mod synth;

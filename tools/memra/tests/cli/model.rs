@@ -38,7 +38,7 @@ fn a_model_is_found_by_name_in_the_cache() {
 fn inspect_and_plan_describe_it() {
     let place = Place::new();
     let inspected = place.memra(&["inspect", tiny(), "--tensors", "--json"]).json();
-    assert_eq!(inspected["engine"]["n_layers"], 4);
+    assert_eq!(inspected["n_layers"], 4);
     assert!(inspected["tensors"].as_array().unwrap().len() > 30);
     let plan = place.memra(&["plan", tiny(), "--json"]);
     assert_eq!(plan.json()["work"][0]["key"]["family"], "matmul");
