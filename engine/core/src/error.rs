@@ -31,6 +31,9 @@ pub enum Error {
     /// The file's tokenizer cannot be built.
     #[error("tokenizer: {0}; token ids still work")]
     Tokenizer(String),
+    /// The model's chat template is missing or broken, or cannot render a chat.
+    #[error(transparent)]
+    Template(#[from] memra_text::template::TemplateError),
     /// A token id the model does not have.
     #[error("token {token} is outside the vocabulary of {vocab} tokens")]
     Token {

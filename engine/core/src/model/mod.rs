@@ -16,6 +16,7 @@ mod qwen3;
 mod qwen3moe;
 mod rope;
 mod source;
+mod template;
 mod tokenizer;
 mod windows;
 
@@ -24,6 +25,7 @@ pub use file::ModelFile;
 pub(crate) use loaded::Weight;
 pub use loaded::{LoadOptions, Model};
 pub use rope::RopeConfig;
+pub use template::chat_template;
 
 use crate::Error;
 use crate::program::{Builder, Value};

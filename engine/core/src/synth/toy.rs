@@ -24,6 +24,10 @@ pub(super) struct Shape {
 const WORDS: &str = "the and of to in is that it was for on are with as his they be at one have this from or had by hot \
 but some what there we can out other were all your when up use word how said an each she which do their time if will";
 
+const TEMPLATE: &str = "\
+{% for message in messages %}<|begin|>{{ message.role }}: {{ message.content }}<|end|>{% endfor %}\
+{% if add_generation_prompt %}<|begin|>assistant: {% endif %}";
+
 /// Uniform in -1..1, from the top 24 bits of a draw.
 pub(super) fn uniform(random: &mut Pcg64) -> f32 {
     (random.next_u64() >> 40) as f32 / (1u32 << 23) as f32 - 1.0
@@ -113,6 +117,7 @@ fn vocabulary() -> Vocabulary {
         merges,
         bos,
         eos: bos + 1,
+        chat_template: TEMPLATE,
         ..Vocabulary::default()
     }
 }

@@ -18,6 +18,7 @@ mod pull;
 mod run;
 mod sweep;
 mod synth;
+mod template;
 
 use crate::context::Context;
 use crate::exit::Exit;
@@ -34,6 +35,8 @@ pub(crate) enum Command {
     Inspect(inspect::Args),
     /// Generate text
     Run(run::Args),
+    /// Show a chat as the model reads it
+    Template(template::Args),
     /// Time prompt processing and generation
     Bench(bench::Args),
     /// Compare two subjects in interleaved pairs
@@ -89,6 +92,7 @@ pub(crate) fn run(command: &Command, cx: &Context) -> anyhow::Result<Exit> {
         Command::Pull(args) => pull::run(args, cx),
         Command::Inspect(args) => inspect::run(args, cx),
         Command::Run(args) => run::run(args, cx),
+        Command::Template(args) => template::run(args, cx),
         Command::Bench(args) => bench::run(args, cx),
         Command::Ab(args) => ab::run(args, cx),
         Command::Gate(args) => gate::run(args, cx),

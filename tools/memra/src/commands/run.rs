@@ -7,8 +7,10 @@ use crate::exit::{Exit, Failure};
 use crate::output::{Out, say, stdout};
 use crate::{engine, interrupt, models};
 use anyhow::Context as _;
+use memra_engine::model::{ModelFile, chat_template};
 use memra_engine::sampling::TokenLogprobs;
-use memra_engine::{Finish, GenerateOptions, Generation, Progress, generate};
+use memra_engine::{Error, Finish, GenerateOptions, Generation, Progress, generate};
+use memra_text::template::{Chat, RenderOptions};
 use memra_text::{EncodeOptions, Specials, StopStrings};
 use sampling::SamplingArgs;
 use std::io::{self, Write};
@@ -21,6 +23,7 @@ use std::path::PathBuf;
 Examples:
   memra run SmolLM2 -p 'The capital of France is' -n 32
   memra run model.gguf -f prompt.txt --temp 0.8 --top-p 0.95 --seed 7
+  memra run SmolLM2 --chat -p 'What is a prime?' --system 'Be brief.'
 
 Text goes to stdout, figures to stderr. Ctrl-C ends the generation and still
 prints the figures; a second one kills.")]
@@ -36,6 +39,14 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "FILE", conflicts_with = "prompt")]
     file: Option<PathBuf>,
 
+    /// Take the prompt as a message, by the model's chat template, and print the answer
+    #[arg(long)]
+    chat: bool,
+
+    /// System message of the chat
+    #[arg(long, value_name = "TEXT", requires = "chat")]
+    system: Option<String>,
+
     /// Tokens to generate at most
     #[arg(short = 'n', long, value_name = "N", default_value_t = 128)]
     n_predict: usize,
@@ -43,8 +54,9 @@ pub(crate) struct Args {
     #[command(flatten)]
     sampling: SamplingArgs,
 
-    /// Take names of control tokens in the prompt, such as <|im_end|>, as text
-    #[arg(long)]
+    /// Take names of control tokens in the prompt, such as <|im_end|>, as text;
+    /// a chat's always are
+    #[arg(long, conflicts_with = "chat")]
     no_parse_special: bool,
 
     /// Threads [default: every physical core]
@@ -62,8 +74,7 @@ pub(crate) fn run(args: &Args, cx: &Context) -> anyhow::Result<Exit> {
     let mut session = engine::session(&path, cx)?;
     let model = session.model().clone();
     let tokenizer = model.file().tokenizer()?;
-    let options = EncodeOptions { add_special: true, parse_special: !args.no_parse_special };
-    let prompt = tokenizer.encode(&args.prompt()?, options);
+    let prompt = args.tokens(model.file())?;
 
     let mut detokenizer = tokenizer.detokenizer(Specials::Skip);
     let mut stops = StopStrings::new(args.sampling.stop.clone());
@@ -106,6 +117,20 @@ pub(crate) fn run(args: &Args, cx: &Context) -> anyhow::Result<Exit> {
 }
 
 impl Args {
+    /// Token ids of the prompt.
+    fn tokens(&self, file: &ModelFile) -> anyhow::Result<Vec<u32>> {
+        let (prompt, tokenizer) = (self.prompt()?, file.tokenizer()?);
+        if !self.chat {
+            let options = EncodeOptions { add_special: true, parse_special: !self.no_parse_special };
+            return Ok(tokenizer.encode(&prompt, options));
+        }
+        let system = self.system.as_deref().map(|text| ("system", text));
+        let chat = Chat::new(system.into_iter().chain([("user", prompt.as_str())]));
+        let template = chat_template(file.checkpoint())?;
+        let rendered = template.render(&chat, &RenderOptions::default()).map_err(Error::from)?;
+        Ok(rendered.encode(tokenizer))
+    }
+
     fn prompt(&self) -> anyhow::Result<String> {
         match &self.file {
             Some(file) => {

@@ -8,6 +8,7 @@ mod inspect;
 mod model;
 mod pull;
 mod synth;
+mod template;
 #[path = "../../src/download/test_server.rs"]
 #[allow(dead_code, reason = "the unit tests of the downloads use the rest")]
 mod test_server;
