@@ -2,11 +2,11 @@
 
 use crate::context::{Context, print_json};
 use crate::exit::{Exit, Failure};
+use crate::models;
 use crate::output::stdout;
-use crate::{engine, models};
 use anyhow::Context as _;
-use memra_engine::Error;
 use memra_engine::model::chat_template;
+use memra_engine::{Error, tokenizer};
 use memra_formats::Checkpoint;
 use memra_text::template::{Chat, ChatTemplate, Data, RenderOptions, Rendered};
 use serde::Deserialize;
@@ -97,7 +97,8 @@ pub(crate) fn run(args: &Args, cx: &Context) -> anyhow::Result<Exit> {
 }
 
 fn encode(path: &Path, rendered: &Rendered) -> anyhow::Result<Vec<u32>> {
-    Ok(rendered.encode(engine::open(path)?.tokenizer()?))
+    let tokenizer = tokenizer::open(path).with_context(|| path.display().to_string())?;
+    Ok(rendered.encode(&tokenizer))
 }
 
 impl Args {
