@@ -125,7 +125,7 @@ impl Synth {
 
     /// Number of parameters.
     pub fn n_params(&self) -> u64 {
-        self.plans.iter().map(|plan| plan.dims.iter().map(|&d| d as u64).product::<u64>()).sum()
+        self.plans.iter().map(|plan| plan.values() as u64).sum()
     }
 
     /// Writes the model. It is made beside its place (`PATH.partial`) and moved there whole, so that a reader may have

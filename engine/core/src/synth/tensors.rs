@@ -6,6 +6,9 @@ use memra_kernels::DType;
 
 /// How much wider logits are than the rest of the network: the likeliest token should stand out.
 const HEAD_WIDTH: f32 = 4.0;
+/// Width of the rows of an embedding that is the head as well, in units of a matrix's. A token's own row is in what the
+/// layers add to, and a wide one would make every token its own likeliest successor. The last norm makes up for it.
+const TIED_WIDTH: f32 = 0.25;
 
 impl Plan {
     /// A matrix, or a stack of them, with rows of `dims[0]`: a uniform value of half-width √3 has variance one, and a
@@ -29,9 +32,11 @@ pub(super) fn plans(shape: &Shape, quant: Quant) -> Vec<Plan> {
     };
     let embedding = matrix("token_embd", Role::Embedding { is_head: shape.tied }, &[shape.n_embd, n_vocab]);
     let mut plans = Vec::new();
+    let mut output_norm = Plan::norm("output_norm.weight".into(), shape.n_embd);
     if shape.tied {
-        // As wide as the head. What this does to the embedding the first norm, or Gemma's factor of √n_embd, undoes.
-        plans.push(Plan { spread: HEAD_WIDTH * embedding.spread, ..embedding });
+        plans.push(Plan { spread: TIED_WIDTH * embedding.spread, ..embedding });
+        output_norm.mean *= HEAD_WIDTH / TIED_WIDTH;
+        output_norm.spread *= HEAD_WIDTH / TIED_WIDTH;
     } else {
         let head = matrix("output", Role::Head, &[shape.n_embd, n_vocab]);
         plans.push(Plan { spread: HEAD_WIDTH * head.spread, ..head });
@@ -41,7 +46,7 @@ pub(super) fn plans(shape: &Shape, quant: Quant) -> Vec<Plan> {
         attention(&mut plans, shape, quant, layer);
         feed_forward(&mut plans, shape, quant, layer);
     }
-    plans.push(Plan::norm("output_norm.weight".into(), shape.n_embd));
+    plans.push(output_norm);
     plans
 }
 

@@ -8,8 +8,8 @@ fn request(name: &str) -> Request {
     Request { preset: Preset::find(name).unwrap(), quant: None, seed: 1, layers: None }
 }
 
-/// The Llama 3 architecture and vocabulary at a size that can be computed with here.
-fn little() -> Synth {
+/// A real architecture and vocabulary at a size that can be computed with here.
+fn reduced(shape: &shape::Shape) -> Synth {
     let shape = shape::Shape {
         n_layers: 3,
         n_embd: 256,
@@ -17,9 +17,21 @@ fn little() -> Synth {
         n_kv_heads: 2,
         head_dim: 64,
         n_ff: 512,
-        ..shape::LLAMA_3_8B
+        moe: shape.moe.map(|_| shape::Moe { n_experts: 4, n_used: 2, n_ff: 256 }),
+        ..*shape
     };
-    Synth::real("little", &shape, Quant::Q4_K_M, 1).unwrap()
+    Synth::real("reduced", &shape, Quant::Q4_K_M, 1).unwrap()
+}
+
+fn little() -> Synth {
+    reduced(&shape::LLAMA_3_8B)
+}
+
+/// Parameters and bytes of the weights of a preset.
+fn numbers(name: &str, quant: Quant) -> (u64, u64) {
+    let preset::Shape::Real(shape) = &Preset::find(name).unwrap().shape else { panic!("{name} is a toy") };
+    let plans = tensors::plans(shape, quant);
+    (plans.iter().map(|plan| plan.values() as u64).sum(), plans.iter().map(Plan::bytes).sum())
 }
 
 fn go_on(_: u64) -> ControlFlow<()> {
@@ -38,7 +50,7 @@ fn real_shapes_have_the_published_numbers_of_parameters() {
         ("gemma-3-4b", 3_880_099_328),
     ];
     for (name, n_params) in expected {
-        assert_eq!(Synth::new(&request(name)).unwrap().n_params(), n_params, "{name}");
+        assert_eq!(numbers(name, Quant::Q4_K_M).0, n_params, "{name}");
     }
     assert_eq!(expected.len(), PRESETS.iter().filter(|preset| preset.is_real()).count());
 }
@@ -53,8 +65,8 @@ fn a_mix_of_types_has_the_usual_size() {
         ("qwen3-8b", Quant::Q4_0, 4.6, 4.7),
         ("qwen3-30b-a3b", Quant::BF16, 16.0, 16.05),
     ] {
-        let synth = Synth::new(&Request { quant: Some(quant), ..request(name) }).unwrap();
-        let bits = 8.0 * synth.file_bytes().unwrap() as f64 / synth.n_params() as f64;
+        let (n_params, bytes) = numbers(name, quant);
+        let bits = 8.0 * bytes as f64 / n_params as f64;
         assert!((low..high).contains(&bits), "{name} {quant}: {bits} bits a weight");
     }
 }
@@ -91,7 +103,7 @@ fn a_made_up_gemma_has_the_real_ones_tensors_and_hyperparameters() {
 }
 
 #[test]
-fn a_composed_model_loads_and_its_logits_are_finite() {
+fn a_composed_file_is_as_large_as_said_and_the_same_for_the_same_seed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("m.gguf");
     let size = little().file_bytes().unwrap();
@@ -107,20 +119,34 @@ fn a_composed_model_loads_and_its_logits_are_finite() {
     assert_eq!(gguf.tensors().map(|t| t.data().len() as u64).sum::<u64>(), told);
     assert_eq!(gguf.metadata().get::<Vec<&str>>("tokenizer.ggml.tokens").unwrap().len(), 128_256);
 
-    let model = Model::load(&path, &LoadOptions::default()).unwrap();
-    let mut session = Session::new(model, SessionOptions::default()).unwrap();
-    let ids: Vec<u32> = (0..16).map(|i| i * 7919).collect();
-    for row in logits::logits(&mut session, &ids).unwrap().chunks_exact(128_256) {
-        let (low, high) = row.iter().fold((f32::MAX, f32::MIN), |(low, high), &v| (low.min(v), high.max(v)));
-        assert!(
-            row.iter().all(|v| v.is_finite()) && (10.0..100.0).contains(&(high - low)),
-            "{low} to {high}"
-        );
-    }
-
     let again = folder.path().join("again.gguf");
     _ = little().write(&again, &mut go_on).unwrap();
     assert!(fs::read(&path).unwrap() == fs::read(&again).unwrap(), "the same seed gave two files");
+}
+
+#[test]
+fn composed_models_compute_and_do_not_repeat_their_input() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("m.gguf");
+    for shape in [shape::LLAMA_3_8B, shape::QWEN3_0_6B, shape::QWEN3_30B_A3B, shape::GEMMA_3_4B] {
+        let name = shape.name;
+        _ = reduced(&shape).write(&path, &mut go_on).unwrap();
+        let model = Model::load(&path, &LoadOptions::default()).unwrap();
+        let mut session = Session::new(model, SessionOptions::default()).unwrap();
+        let ids: Vec<u32> = (1..9).map(|i| i * 7919).collect();
+        let rows = logits::logits(&mut session, &ids).unwrap();
+        for (row, &id) in rows.chunks_exact(shape.n_vocab()).zip(&ids) {
+            let (low, high) =
+                row.iter().fold((f32::MAX, f32::MIN), |(low, high), &v| (low.min(v), high.max(v)));
+            assert!(row.iter().all(|v| v.is_finite()), "{name}");
+            assert!((20.0..60.0).contains(&(high - low)), "{name}: logits from {low} to {high}");
+            assert!(
+                row[id as usize] < 0.75 * high,
+                "{name}: token {id} has {}, the likeliest {high}",
+                row[id as usize]
+            );
+        }
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! HTTP requests: redirects, headers, and which failures may pass.
 
 use super::name::{joined, origin};
-use super::{Patience, Trouble};
+use super::{Patience, Setback, Trouble};
 use crate::exit::Exit;
 use anyhow::anyhow;
 use std::io::{self, Read};
@@ -164,7 +164,7 @@ impl Answer {
         let why = match (status, self.error_code.as_deref()) {
             (408 | 429 | 500.., _) => {
                 let why = format!("{url}: the server answers {status}");
-                return Trouble::Passing { why, wait: self.retry_after, unreachable: false };
+                return Trouble::Passing(Setback { why, wait: self.retry_after, unreachable: false });
             }
             (_, Some("RevisionNotFound")) => "the repository has no such revision".to_owned(),
             (_, Some("EntryNotFound")) | (404 | 410, None) => {
@@ -223,7 +223,7 @@ fn as_sha256(etag: &str) -> Option<String> {
 /// What a failed request means.
 fn trouble(url: &str, error: ureq::Error) -> Trouble {
     let host = origin(url);
-    let unreachable = |why: String| Trouble::Passing { why, wait: None, unreachable: true };
+    let unreachable = |why: String| Trouble::Passing(Setback { why, wait: None, unreachable: true });
     match error {
         ureq::Error::HostNotFound => unreachable(format!("{host}: no such host, or no network; check both")),
         ureq::Error::ConnectionFailed => unreachable(format!("{host}: no connection; check the network")),

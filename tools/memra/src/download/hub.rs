@@ -1,7 +1,7 @@
 //! A Hugging Face hub: what files a model's repository has, and which of them make up the model that was asked for.
 
+use super::Downloader;
 use super::name::percent_encoded;
-use super::{Client, Trouble};
 use crate::exit::{Exit, Failure};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -69,14 +69,18 @@ struct Lfs {
 }
 
 impl Listing {
-    /// Asks the hub at `endpoint`.
-    pub(crate) fn fetch(client: &Client, endpoint: &str, repo: &Repo) -> Result<Listing, Trouble> {
+    /// Asks the hub at `endpoint`; `None` when asked to stop.
+    pub(crate) fn fetch(
+        downloader: &Downloader<'_>,
+        endpoint: &str,
+        repo: &Repo,
+    ) -> anyhow::Result<Option<Listing>> {
         let Repo { id, revision } = repo;
         let revision = percent_encoded(revision.as_deref().unwrap_or("main")).replace('/', "%2F");
         let url = format!("{endpoint}/api/models/{id}/revision/{revision}?blobs=true");
-        let bytes = client.document(&url, MAX_LISTING)?;
+        let Some(bytes) = downloader.document(&url, MAX_LISTING)? else { return Ok(None) };
         let info: ModelInfo = serde_json::from_slice(&bytes).map_err(|error| {
-            Trouble::failure(Exit::Unfit, format!("{url}: the answer is no listing of a model: {error}"))
+            Failure::error(Exit::Unfit, format!("{url}: the answer is no listing of a model: {error}"))
         })?;
         // The commit, so that all files are of one version whatever happens to the branch meanwhile.
         let commit = info.sha.filter(|sha| !sha.is_empty()).unwrap_or(revision);
@@ -87,7 +91,7 @@ impl Listing {
             };
             RepoFile { path: sibling.rfilename, size, sha256 }
         });
-        Ok(Listing { base: format!("{endpoint}/{id}/resolve/{commit}"), files: files.collect() })
+        Ok(Some(Listing { base: format!("{endpoint}/{id}/resolve/{commit}"), files: files.collect() }))
     }
 
     /// Where a file is fetched from.

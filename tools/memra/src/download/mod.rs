@@ -86,20 +86,24 @@ pub(crate) enum Event<'a> {
 #[derive(Debug)]
 pub(crate) enum Trouble {
     /// It may go better next time.
-    Passing {
-        why: String,
-        /// The wait that the server asked for.
-        wait: Option<Duration>,
-        /// No connection came about, which more than a second attempt seldom mends.
-        unreachable: bool,
-    },
+    Passing(Setback),
     /// It will not.
     Final(anyhow::Error),
 }
 
+/// What went wrong with an attempt that may be repeated.
+#[derive(Debug)]
+pub(crate) struct Setback {
+    why: String,
+    /// The wait that the server asked for.
+    wait: Option<Duration>,
+    /// No connection came about, which more than a second attempt seldom mends.
+    unreachable: bool,
+}
+
 impl Trouble {
     fn passing(why: impl Into<String>) -> Trouble {
-        Trouble::Passing { why: why.into(), wait: None, unreachable: false }
+        Trouble::Passing(Setback { why: why.into(), wait: None, unreachable: false })
     }
 
     fn failure(exit: Exit, message: impl Into<String>) -> Trouble {
@@ -150,16 +154,14 @@ impl Downloader<'_> {
                     tell(Event::Again(&problem));
                 }
                 Err(Trouble::Final(error)) => return Err(error),
-                Err(Trouble::Passing { why, wait, unreachable }) => {
+                Err(Trouble::Passing(setback)) => {
                     let progressed = partial.len() >= before.saturating_add(self.patience.progress);
                     failures = if progressed { 0 } else { failures + 1 };
-                    let tries = if unreachable { TRIES_TO_CONNECT } else { self.patience.tries };
-                    if failures >= tries {
-                        return Err(gave_up(job, &partial, &why));
+                    if !self.is_worth_another(&setback, failures) {
+                        return Err(gave_up(job, &partial, &setback.why));
                     }
-                    tell(Event::Again(&why));
-                    let backoff = self.patience.wait * (1 << failures.saturating_sub(1).min(6));
-                    if !self.rest(wait.unwrap_or(backoff).min(LONGEST_WAIT)) {
+                    tell(Event::Again(&setback.why));
+                    if !self.rest(&setback, failures) {
                         return Ok(Outcome::Stopped);
                     }
                 }
@@ -167,9 +169,37 @@ impl Downloader<'_> {
         }
     }
 
-    /// Waits; says whether nobody asked to stop meanwhile.
-    fn rest(&self, wait: Duration) -> bool {
-        let mut left = wait;
+    /// Fetches a document of at most `limit` bytes into memory; `None` when asked to stop.
+    ///
+    /// # Errors
+    /// As [`Downloader::fetch`].
+    pub(crate) fn document(&self, url: &str, limit: u64) -> anyhow::Result<Option<Vec<u8>>> {
+        let mut failures = 0;
+        loop {
+            match self.client.document(url, limit) {
+                Ok(bytes) => return Ok(Some(bytes)),
+                Err(Trouble::Final(error)) => return Err(error),
+                Err(Trouble::Passing(setback)) => {
+                    failures += 1;
+                    if !self.is_worth_another(&setback, failures) {
+                        return Err(Failure::error(Exit::Unfit, setback.why));
+                    }
+                    if !self.rest(&setback, failures) {
+                        return Ok(None);
+                    }
+                }
+            }
+        }
+    }
+
+    fn is_worth_another(&self, setback: &Setback, failures: u32) -> bool {
+        failures < if setback.unreachable { TRIES_TO_CONNECT } else { self.patience.tries }
+    }
+
+    /// Waits after so many failures; says whether nobody asked to stop meanwhile.
+    fn rest(&self, setback: &Setback, failures: u32) -> bool {
+        let backoff = self.patience.wait * (1 << failures.saturating_sub(1).min(6));
+        let mut left = setback.wait.unwrap_or(backoff).min(LONGEST_WAIT);
         while !left.is_zero() && !self.stop.requested() {
             let nap = left.min(Duration::from_millis(50));
             std::thread::sleep(nap);

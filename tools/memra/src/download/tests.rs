@@ -302,6 +302,21 @@ fn one_process_at_a_time() {
 }
 
 #[test]
+fn documents_are_asked_for_again_too() {
+    let bench = Bench::new();
+    let server = Server::start(|request, n| match (request.path.as_str(), n) {
+        ("/404", _) => Reply::new(404),
+        (_, 0) => Reply::new(503).with("retry-after", "0"),
+        _ => Reply { body: b"abcdef".to_vec(), ..Reply::new(200) },
+    });
+    let client = Client::new(&Network::default(), &bench.patience);
+    let downloader = Downloader { client, patience: bench.patience, stop: &NEVER };
+    assert_eq!(downloader.document(&server.url("/d"), 4).unwrap().as_deref(), Some(&b"abcd"[..]));
+    let absent = downloader.document(&server.url("/404"), 4).unwrap_err();
+    assert_eq!(classify(&absent), Exit::Usage);
+}
+
+#[test]
 fn a_stop_keeps_what_there_is() {
     static STOP: Stop = Stop::new();
     let (bench, bytes) = (Bench::new(), content(500_000));

@@ -3,7 +3,7 @@
 use super::{cache, downloader, endpoint, fetch};
 use crate::context::Context;
 use crate::download::hub::{Listing, Repo, Selection};
-use crate::download::{Job, Trouble, below};
+use crate::download::{Job, below};
 use crate::exit::{Exit, Failure};
 use std::path::PathBuf;
 
@@ -12,11 +12,7 @@ use std::path::PathBuf;
 /// A split model is its first part, a model of safetensors its folder.
 pub(super) fn pull(repo: &Repo, wanted: Option<&str>, cx: &Context) -> anyhow::Result<Option<Vec<PathBuf>>> {
     let downloader = downloader(cx)?;
-    let listing =
-        Listing::fetch(&downloader.client, endpoint(cx)?, repo).map_err(|trouble| match trouble {
-            Trouble::Passing { why, .. } => Failure::error(Exit::Unfit, why),
-            Trouble::Final(error) => error,
-        })?;
+    let Some(listing) = Listing::fetch(&downloader, endpoint(cx)?, repo)? else { return Ok(None) };
     let id = &repo.id;
     let selection = listing.select(wanted).map_err(|error| error.context(format!("hf:{id}")))?;
     let (Selection::Gguf(files) | Selection::Folder(files)) = &selection;
