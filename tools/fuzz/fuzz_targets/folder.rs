@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use memra_formats::{Checkpoint, Json};
-use memra_fuzz::{unpack, use_tensor};
+use memra_fuzz::{unpack, use_figures, use_tensor};
 use std::{fs, hint::black_box, sync::LazyLock};
 use tempfile::TempDir;
 
@@ -31,6 +31,6 @@ fuzz_target!(|input: &[u8]| {
     }
     if let Ok(checkpoint) = Checkpoint::open(FOLDER.path()).map_err(|error| error.to_string()) {
         checkpoint.tensors().for_each(use_tensor);
-        black_box(checkpoint.summary().map_err(|error| error.to_string())).ok();
+        use_figures(&checkpoint);
     }
 });

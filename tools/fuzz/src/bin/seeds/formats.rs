@@ -1,61 +1,10 @@
-//! Writes the inputs that fuzzing starts from: `seeds FOLDER` makes `FOLDER/TARGET/*`, and `FOLDER/TARGET.dict` with
-//! words of the format.
+//! Model files and quantised blocks.
 
+use super::Result;
 use memra_formats::{GgufWriter, SharedBytes, ToValue};
 use memra_fuzz::pack;
-use memra_kernels::DType;
-use std::error::Error;
-use std::path::Path;
-use std::{cell::RefCell, fs, io, rc::Rc};
-
-type Result<T> = std::result::Result<T, Box<dyn Error>>;
-
-fn main() -> Result<()> {
-    let folder = std::env::args().nth(1).ok_or("usage: seeds FOLDER")?;
-    let folder = Path::new(&folder);
-    let save = |target: &str, words: &[&str], seeds: &[Vec<u8>]| -> Result<()> {
-        fs::create_dir_all(folder.join(target))?;
-        for (i, seed) in seeds.iter().enumerate() {
-            fs::write(folder.join(target).join(format!("seed-{i}")), seed)?;
-        }
-        let words: Vec<_> = words.iter().map(|word| format!("{word:?}\n")).collect();
-        Ok(fs::write(folder.join(target).with_extension("dict"), words.concat())?)
-    };
-    save("gguf", &GGUF_WORDS, &gguf()?)?;
-    save("gguf_split", &GGUF_WORDS, &gguf_split()?)?;
-    save("safetensors", &JSON_WORDS, &safetensors())?;
-    save("folder", &JSON_WORDS, &folders())
-}
-
-const GGUF_WORDS: [&str; 8] = [
-    "GGUF",
-    "general.alignment",
-    "general.architecture",
-    "split.no",
-    "split.count",
-    "split.tensors.count",
-    "tokenizer.ggml.tokens",
-    "token_embd.weight",
-];
-
-const JSON_WORDS: [&str; 16] = [
-    "__metadata__",
-    "dtype",
-    "shape",
-    "data_offsets",
-    "F32",
-    "BF16",
-    "F8_E4M3",
-    "F4",
-    "U8",
-    "weight_map",
-    "a.safetensors",
-    "b.safetensors",
-    "model_type",
-    "text_config",
-    "chat_template",
-    "18446744073709551615",
-];
+use memra_kernels::{DType, quant};
+use std::{cell::RefCell, io, rc::Rc};
 
 /// A file with metadata of this type and a tensor of this one.
 fn gguf_of<T: ToValue>(value: &T, dtype: DType, alignment: u32) -> Result<Vec<u8>> {
@@ -69,7 +18,7 @@ fn gguf_of<T: ToValue>(value: &T, dtype: DType, alignment: u32) -> Result<Vec<u8
     Ok(body.finish()?)
 }
 
-fn gguf() -> Result<Vec<Vec<u8>>> {
+pub(super) fn gguf() -> Result<Vec<Vec<u8>>> {
     let mut seeds = vec![
         gguf_of(&7u8, DType::F32, 32)?,
         gguf_of(&-7i64, DType::F16, 1)?,
@@ -102,7 +51,7 @@ impl io::Write for Sink {
     }
 }
 
-fn gguf_split() -> Result<Vec<Vec<u8>>> {
+pub(super) fn gguf_split() -> Result<Vec<Vec<u8>>> {
     let mut seeds = Vec::new();
     for max_bytes in [0, 64, 1000] {
         let mut writer = GgufWriter::new();
@@ -131,14 +80,33 @@ fn safetensors_of(header: &str, data: usize) -> Vec<u8> {
 
 const ONE: &str = r#"{"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}"#;
 
-fn safetensors() -> Vec<Vec<u8>> {
+pub(super) fn safetensors() -> Vec<Vec<u8>> {
     let three = r#"{"__metadata__":{"format":"pt"},"a.weight":{"dtype":"U8","shape":[2,2],"data_offsets":[8,12]},
         "b":{"dtype":"BF16","shape":[4],"data_offsets":[0,8]},"s":{"dtype":"F8_E8M0","shape":[],"data_offsets":[12,13]}} "#;
     let bits = r#"{"w":{"shape":[2,0],"dtype":"I64","data_offsets":[0,0]},"\u0062":{"dtype":"F4","shape":[4],"data_offsets":[0,2]}}"#;
     vec![safetensors_of("{}", 0), safetensors_of(ONE, 8), safetensors_of(three, 13), safetensors_of(bits, 2)]
 }
 
-fn folders() -> Vec<Vec<u8>> {
+/// Headers behind the number of bytes of data.
+pub(super) fn headers() -> Vec<Vec<u8>> {
+    let of = |file: &Vec<u8>| {
+        let length = usize::from(file[0]) + (usize::from(file[1]) << 8);
+        [&[(file.len() - 8 - length) as u8], &file[8..8 + length]].concat()
+    };
+    safetensors().iter().map(of).collect()
+}
+
+/// Two blocks of every type behind its number.
+pub(super) fn blocks() -> Result<Vec<Vec<u8>>> {
+    let seed = |(i, dtype): (usize, DType)| {
+        let values: Vec<f32> = (0..2 * dtype.block_len()).map(|k| (k as f32 * 0.7).sin()).collect();
+        let bytes = quant::encode(dtype, &values).unwrap_or_else(|_| vec![0x3C; 2 * dtype.block_bytes()]);
+        Ok([&[i as u8], &bytes[..]].concat())
+    };
+    DType::all().enumerate().map(seed).collect()
+}
+
+pub(super) fn folders() -> Vec<Vec<u8>> {
     let second = safetensors_of(r#"{"v":{"dtype":"U8","shape":[3],"data_offsets":[0,3]}}"#, 3);
     let index = r#"{"metadata":{},"weight_map":{"w":"a.safetensors","v":"b.safetensors"}}"#;
     let config = r#"{"model_type":"llama","text_config":{"max_position_embeddings":64},"quantization_config":{"bits":4}}"#;
