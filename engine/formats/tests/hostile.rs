@@ -178,6 +178,20 @@ fn tensor_shapes_and_types() {
 }
 
 #[test]
+fn plain_numbers_are_listed_and_not_computed_with() {
+    for (id, name, bytes) in
+        [(24, "I8", 4), (25, "I16", 8), (26, "I32", 16), (27, "I64", 32), (28, "F64", 32)]
+    {
+        let gguf = Gguf::parse(Raw::new(1, 0).tensor("ids", &[4], id, 0).data(bytes).0).unwrap();
+        let tensor = gguf.tensor("ids").unwrap();
+        assert_eq!((tensor.storage().to_string().as_str(), tensor.data().len()), (name, bytes));
+        assert!(tensor.dtype().unwrap_err().to_string().contains(name));
+        refused!(Raw::new(1, 0).tensor("ids", &[4], id, 0).data(bytes - 1), OutsideFile);
+        refused!(Raw::new(1, 0).tensor("ids", &[1 << 62, 4], id, 0).data(64), Size, "`ids`", name);
+    }
+}
+
+#[test]
 fn tensor_places() {
     let at = |offset| Raw::new(1, 0).tensor("t", &[16], 0, offset);
     assert!(Gguf::parse(at(0).data(64).0).is_ok());

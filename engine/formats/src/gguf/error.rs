@@ -1,5 +1,6 @@
 //! What can be wrong with a GGUF file.
 
+use crate::Storage;
 use memra_kernels::{DType, RowError};
 use std::{io, path::PathBuf};
 
@@ -137,14 +138,16 @@ pub enum GgufError {
         n_dims: u64,
     },
     /// A tensor whose size does not fit the address space.
-    #[error("tensor `{tensor}`: the size of {dims:?} values of type {dtype} overflows; the file is corrupt")]
+    #[error(
+        "tensor `{tensor}`: the size of {dims:?} values of type {storage} overflows; the file is corrupt"
+    )]
     Size {
         /// The name.
         tensor: String,
         /// Dimensions, fastest first.
         dims: Vec<usize>,
         /// Storage type.
-        dtype: DType,
+        storage: Storage,
     },
     /// Rows that do not fill whole blocks.
     #[error("tensor `{tensor}`: {source}")]

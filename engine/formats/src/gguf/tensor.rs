@@ -2,7 +2,7 @@
 
 use super::{GgufError, cursor::Cursor};
 use crate::table::{Place, Table, Tally};
-use crate::{Dims, SharedBytes, Storage, storage::SizeError};
+use crate::{Dims, ScalarType, SharedBytes, Storage, storage::SizeError};
 use memra_kernels::DType;
 
 /// Most dimensions a tensor has.
@@ -12,7 +12,7 @@ const MAX_DIMS: usize = 4;
 pub(super) struct Entry<'a> {
     pub(super) name: &'a str,
     pub(super) dims: Dims,
-    pub(super) dtype: DType,
+    pub(super) storage: Storage,
     /// From the beginning of the data section.
     offset: u64,
     bytes: usize,
@@ -35,7 +35,7 @@ impl<'a> Entry<'a> {
         }
         let dims = Dims::new(sizes).unwrap_or_default();
         let id = cursor.u32("a tensor's type")?;
-        let Some(dtype) = DType::from_gguf_id(id) else {
+        let Some(storage) = storage(id) else {
             let supported = DType::all().filter(|t| t.gguf_id().is_some()).map(|t| t.to_string());
             let supported = supported.collect::<Vec<_>>().join(", ");
             let name = DType::unsupported_gguf_name(id).unwrap_or("unknown to this build");
@@ -45,8 +45,8 @@ impl<'a> Entry<'a> {
         if !offset.is_multiple_of(alignment.into()) {
             return Err(GgufError::Misaligned { tensor: tensor(), offset, alignment });
         }
-        let bytes = byte_len(name, &dims, dtype)?;
-        Ok(Entry { name, dims, dtype, offset, bytes })
+        let bytes = byte_len(name, &dims, storage)?;
+        Ok(Entry { name, dims, storage, offset, bytes })
     }
 
     /// Checks that the tensor lies in a data section of `available` bytes.
@@ -96,7 +96,7 @@ impl<'a> Entries<'a> {
         for _ in 0..self.count {
             let entry = Entry::read(&mut self.cursor, self.alignment)?;
             entry.check_place(self.data.len())?;
-            let place = Place { start: entry.offset, part, storage: Storage::Blocks(entry.dtype) };
+            let place = Place { start: entry.offset, part, storage: entry.storage };
             table.push(entry.name, &entry.dims, place);
         }
         table.push_part(self.data);
@@ -112,13 +112,26 @@ impl<'a> Entries<'a> {
     }
 }
 
+/// The storage type with this GGUF number: one that kernels compute with, or plain numbers, such as tables of tokens.
+fn storage(id: u32) -> Option<Storage> {
+    let plain = match id {
+        24 => ScalarType::I8,
+        25 => ScalarType::I16,
+        26 => ScalarType::I32,
+        27 => ScalarType::I64,
+        28 => ScalarType::F64,
+        _ => return DType::from_gguf_id(id).map(Storage::Blocks),
+    };
+    Some(Storage::Scalars(plain))
+}
+
 /// Bytes of a tensor of at most four dimensions.
-pub(super) fn byte_len(name: &str, dims: &Dims, dtype: DType) -> Result<usize, GgufError> {
+pub(super) fn byte_len(name: &str, dims: &Dims, storage: Storage) -> Result<usize, GgufError> {
     let tensor = name.to_owned();
-    match Storage::Blocks(dtype).byte_len(dims) {
+    match storage.byte_len(dims) {
         Ok(bytes) => Ok(bytes),
         Err(SizeError::Row(source)) => Err(GgufError::Row { tensor, source }),
-        Err(_) => Err(GgufError::Size { tensor, dims: dims.to_vec(), dtype }),
+        Err(_) => Err(GgufError::Size { tensor, dims: dims.to_vec(), storage }),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::reader::{ALIGNMENT_KEY, DEFAULT_ALIGNMENT, MAX_ALIGNMENT};
 use super::{GgufError, ToValue, tensor};
-use crate::Dims;
+use crate::{Dims, Storage};
 use memra_kernels::DType;
 use std::{collections::HashSet, io::Write};
 
@@ -97,7 +97,7 @@ impl GgufWriter {
     /// that GGUF has no number for.
     pub fn tensor(&mut self, name: &str, dims: &[usize], dtype: DType) -> Result<&mut Self, GgufError> {
         let dims = tensor::dims(name, dims)?;
-        let bytes = tensor::byte_len(name, &dims, dtype)?;
+        let bytes = tensor::byte_len(name, &dims, Storage::Blocks(dtype))?;
         let id = dtype.gguf_id().ok_or_else(|| GgufError::NotInGguf { tensor: name.to_owned(), dtype })?;
         let declared = Declared { name: name.to_owned(), dims, dtype, id, bytes };
         if self.names.contains(name) {
@@ -111,7 +111,8 @@ impl GgufWriter {
         let end = tensor.padded(self.alignment).and_then(|bytes| self.data_bytes.checked_add(bytes));
         let Some(end) = end else {
             let Declared { name, dims, dtype, .. } = tensor;
-            return Err(GgufError::Size { tensor: name, dims: dims.to_vec(), dtype });
+            let storage = Storage::Blocks(dtype);
+            return Err(GgufError::Size { tensor: name, dims: dims.to_vec(), storage });
         };
         self.data_bytes = end;
         self.names.insert(tensor.name.clone());

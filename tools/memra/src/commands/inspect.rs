@@ -51,7 +51,8 @@ struct KvTypes {
 fn kv_types(text: &str) -> Result<KvTypes, String> {
     let dtype = |name: &str| {
         let known = || DType::all().map(|dtype| dtype.to_string()).collect::<Vec<_>>().join(", ");
-        DType::from_name(name).ok_or_else(|| format!("`{name}` is not one of {}", known()))
+        let known_as = if name.eq_ignore_ascii_case("fp8") { "F8_E4M3" } else { name };
+        DType::from_name(known_as).ok_or_else(|| format!("`{name}` is not one of {}", known()))
     };
     let (k, v) = text.split_once(',').unwrap_or((text, text));
     Ok(KvTypes { k: dtype(k)?, v: dtype(v)? })
@@ -85,6 +86,7 @@ mod tests {
         let (f16, q8) = (DType::F16, DType::Q8_0);
         assert_eq!(kv_types("f16"), Ok(KvTypes { k: f16, v: f16 }));
         assert_eq!(kv_types("Q8_0,f16"), Ok(KvTypes { k: q8, v: f16 }));
+        assert_eq!(kv_types("fp8").map(|kv| kv.k), Ok(DType::F8_E4M3));
         for wrong in ["", "f17", "f16,", "f16,f16,f16"] {
             assert!(kv_types(wrong).unwrap_err().contains("is not one of F32, F16"), "{wrong}");
         }
