@@ -163,7 +163,7 @@ fn now() -> String {
 /// The line of a record, its newline included.
 fn encode(record: &Record) -> Result<String, LogError> {
     let invalid = |problem: String| LogError::Invalid { kind: record.body.kind(), problem };
-    record.body.validate().map_err(invalid)?;
+    record.validate().map_err(invalid)?;
     let json = serde_json::to_string(record).map_err(|e| invalid(e.to_string()))?;
     // JSON has no NaN: it becomes null, and then the record does not read back as itself.
     if serde_json::from_str::<Record>(&json).ok().as_ref() != Some(record) {
@@ -186,9 +186,7 @@ fn decode(line: &[u8]) -> Result<Record, String> {
         return Err(format!("crc is {computed}, the line says {crc}"));
     }
     let record: Record = serde_json::from_str(&json).map_err(|e| e.to_string())?;
-    if record.schema != SCHEMA {
-        return Err(format!("schema {} is not read by this build (it reads {SCHEMA})", record.schema));
-    }
+    record.validate()?;
     Ok(record)
 }
 
@@ -287,7 +285,8 @@ fn open_append(path: &Path) -> Result<File, LogError> {
 /// What a log holds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reading {
-    /// Records, in the order of files (by name) and lines; a record kept in two files counts once.
+    /// Records, in the order of files (by name) and lines; a record kept in two files counts once, and two that differ
+    /// cannot have one ID.
     pub records: Vec<Record>,
     /// Torn last lines that were left out.
     pub warnings: Vec<String>,
@@ -318,7 +317,7 @@ pub fn read_dir(data_dir: &Path) -> Result<Reading, LogError> {
 fn read_files(files: &[PathBuf]) -> Result<Reading, LogError> {
     let mut reading = Reading::default();
     let mut problems = Vec::new();
-    let mut seen = std::collections::HashSet::new();
+    let mut places = std::collections::HashMap::new();
     for path in files {
         let bytes = fs::read(path).map_err(io_error(path))?;
         let mut lines = bytes.split(|b| *b == b'\n');
@@ -328,9 +327,17 @@ fn read_files(files: &[PathBuf]) -> Result<Reading, LogError> {
             reading.warnings.push(warning);
         }
         for (number, line) in lines.enumerate() {
-            match decode(line) {
-                Ok(record) if seen.insert(record.id.clone()) => reading.records.push(record),
-                Ok(_) => {}
+            let unique = decode(line).and_then(|record| match places.get(&record.id) {
+                Some(&place) if reading.records[place] == record => Ok(None),
+                Some(_) => Err(format!("another record has its id {}", record.id)),
+                None => Ok(Some(record)),
+            });
+            match unique {
+                Ok(Some(record)) => {
+                    places.insert(record.id.clone(), reading.records.len());
+                    reading.records.push(record);
+                }
+                Ok(None) => {}
                 Err(problem) => problems.push(format!("{}:{}: {problem}", path.display(), number + 1)),
             }
         }

@@ -1,6 +1,6 @@
 //! What was measured: runs of engines and trials of kernels.
 
-use super::{ArmId, Extra};
+use super::{ArmId, Extra, MAX_TPS, within};
 use memra_kernels::{KernelKey, space::Config};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -144,11 +144,11 @@ pub struct Exit {
 /// The model that was run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Model {
-    /// File name without extension.
+    /// File name without extension, or the folder's name.
     pub name: String,
-    /// SHA-256 of the file, hex.
+    /// SHA-256 of the file, hex; of a folder, see [`crate::provenance::model`].
     pub file_hash: String,
-    /// Size of the file.
+    /// Size of the file, or of the folder's files.
     pub size_bytes: u64,
 }
 
@@ -187,6 +187,11 @@ impl Run {
         if self.samples_ns.len() != self.samples_tps.len() {
             return Err("samples_ns and samples_tps differ in length".into());
         }
+        let rates = || self.samples_tps.iter().copied().chain(self.median_tps);
+        let highest = if self.status == RunStatus::Ok { MAX_TPS } else { f64::MAX };
+        rates().try_for_each(|tps| within("samples_tps or median_tps", tps, f64::MIN_POSITIVE, highest))?;
+        within("wall_gbps", self.wall_gbps, 1e-6, 1e9)?;
+        within("wall_percent", self.wall_percent, 0.0, f64::MAX)?;
         match self.status {
             RunStatus::Ok if self.samples_ns.is_empty() || self.median_tps.is_none() => {
                 Err("status ok without samples_ns and median_tps".into())

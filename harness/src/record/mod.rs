@@ -23,6 +23,11 @@ use serde_json::{Map, Value};
 /// Name and version of the schema, the value of every record's `schema` key.
 pub const SCHEMA: &str = "memra/1";
 
+/// Highest rate, in tokens per second, that a run may count with.
+pub const MAX_TPS: f64 = 1e9;
+/// Highest ratio of two rates that a verdict may hold; its inverse is the lowest.
+pub const MAX_RATIO: f64 = 1e15;
+
 /// Keys this build does not know, kept as they were read.
 pub type Extra = Map<String, Value>;
 
@@ -64,6 +69,41 @@ pub enum Body {
     Supersede(Supersede),
 }
 
+impl Record {
+    /// Checks what the types alone do not say.
+    ///
+    /// # Errors
+    /// What is inconsistent, naming the keys.
+    pub fn validate(&self) -> Result<(), String> {
+        let is_id = |id: &str| (1..=26).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_alphanumeric());
+        if self.schema != SCHEMA {
+            return Err(format!("schema {} is not read by this build (it reads {SCHEMA})", self.schema));
+        }
+        if !is_id(&self.id) || !is_id(&self.session_id) {
+            return Err(format!("id `{}` or session_id `{}` is not a ULID", self.id, self.session_id));
+        }
+        if self.at.len() != "2026-11-30T10:02:00.000Z".len() || self.at.parse::<jiff::Timestamp>().is_err() {
+            return Err(format!("at `{}` is not a time in UTC with milliseconds", self.at));
+        }
+        if let Body::Supersede(Supersede { old_ids, new_id, .. }) = &self.body
+            && old_ids.iter().any(|old| *old == self.id || Some(old) == new_id.as_ref())
+        {
+            return Err("it supersedes itself, or what takes its place".to_owned());
+        }
+        self.body.validate()
+    }
+}
+
+/// Refuses a value outside `lowest..=highest`.
+fn within(key: &str, value: impl Into<Option<f64>>, lowest: f64, highest: f64) -> Result<(), String> {
+    match value.into() {
+        Some(value) if !(lowest..=highest).contains(&value) => {
+            Err(format!("{key} is {value:?}; it may be {lowest:?} to {highest:?}"))
+        }
+        _ => Ok(()),
+    }
+}
+
 impl Body {
     /// The value of the `kind` key.
     pub fn kind(&self) -> &'static str {
@@ -88,6 +128,7 @@ impl Body {
             Body::Run(run) => run.validate(),
             Body::Trial(trial) => trial.validate(),
             Body::Verdict(verdict) => verdict.validate(),
+            Body::Aa(aa) => aa.validate(),
             _ => Ok(()),
         }
     }

@@ -1,6 +1,6 @@
 //! What was concluded: verdicts, noise floors, and remarks about records.
 
-use super::Extra;
+use super::{Extra, MAX_RATIO, MAX_TPS, within};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -150,10 +150,28 @@ impl Verdict {
     }
 
     pub(super) fn validate(&self) -> Result<(), String> {
-        if let (Some(ratio), Some(lo), Some(hi)) = (self.ratio, self.ci_lo, self.ci_hi)
-            && !(0.0 < lo && lo <= ratio && ratio <= hi)
-        {
-            return Err(format!("ratio {ratio} outside its interval [{lo}, {hi}]"));
+        match (self.ratio, self.ci_lo, self.ci_hi) {
+            (Some(ratio), Some(lo), Some(hi)) if !(lo <= ratio && ratio <= hi) => {
+                return Err(format!("ratio {ratio} outside its interval [{lo}, {hi}]"));
+            }
+            (Some(_), Some(_), Some(_)) | (None, None, None) => {}
+            _ => return Err("ratio, ci_lo and ci_hi stand together or not at all".into()),
+        }
+        within("ci_lo", self.ci_lo, 1.0 / MAX_RATIO, MAX_RATIO)?;
+        within("ci_hi", self.ci_hi, 1.0 / MAX_RATIO, MAX_RATIO)?;
+        within("conf", self.conf, 0.0, 1.0)?;
+        within("median_a_tps", self.median_a_tps, f64::MIN_POSITIVE, MAX_TPS)?;
+        within("median_b_tps", self.median_b_tps, f64::MIN_POSITIVE, MAX_TPS)?;
+        for (key, ratio) in [
+            ("mde_ratio", self.mde_ratio),
+            ("floor_ratio", Some(self.floor_ratio)),
+            ("margin", Some(self.margin)),
+        ] {
+            within(key, ratio, 0.0, f64::MAX)?;
+        }
+        if self.pairs_agree > self.n_pairs || self.run_ids.len() < 2 * self.n_pairs as usize {
+            let (agree, pairs, runs) = (self.pairs_agree, self.n_pairs, self.run_ids.len());
+            return Err(format!("{pairs} n_pairs, of which {agree} pairs_agree, from {runs} run_ids"));
         }
         let judged = self.label.is_some() || self.verdict == Judgement::Regressed;
         if judged && (self.ratio.is_none() || self.run_ids.is_empty()) {
@@ -196,6 +214,14 @@ pub struct Aa {
     /// Unknown keys.
     #[serde(flatten)]
     pub extra: Extra,
+}
+
+impl Aa {
+    pub(super) fn validate(&self) -> Result<(), String> {
+        within("run_cv_ratio", self.run_cv_ratio, 0.0, f64::MAX)?;
+        within("pair_sd_ratio", self.pair_sd_ratio, 0.0, f64::MAX)?;
+        within("q95_ratio", self.q95_ratio, 0.0, f64::MAX)
+    }
 }
 
 /// Something that went wrong around the measurements.

@@ -1,5 +1,5 @@
 use super::*;
-use crate::record::{Note, Verdict};
+use crate::record::{Note, Supersede, Verdict};
 
 fn note(text: &str) -> Note {
     Note { text: text.to_owned(), ..Note::default() }
@@ -69,7 +69,7 @@ fn example_verdict() -> Verdict {
         "n_pairs": 6, "n_invalid": 0, "ratio": 1.0, "ci_lo": 0.99, "ci_hi": 1.01, "conf": 0.96, "pairs_agree": 3,
         "median_a_tps": 1.0, "median_b_tps": 1.0, "mde_ratio": 0.01, "floor_ratio": 0.005,
         "floor_provisional": true, "margin": 0.01, "look": 1, "verdict": "inconclusive", "label": null,
-        "reasons": [], "identical_binaries": false, "run_ids": ["x"]
+        "reasons": [], "identical_binaries": false, "run_ids": vec!["x"; 12]
     }))
     .unwrap()
 }
@@ -81,6 +81,56 @@ fn an_inconsistent_verdict_is_refused() {
     let outside = Verdict { ratio: Some(1.5), ..example_verdict() };
     assert!(log.append(outside).unwrap_err().to_string().contains("outside its interval"));
     log.append(example_verdict()).unwrap();
+}
+
+/// A line whose checksum is right, whatever it says.
+fn line(record: &serde_json::Value) -> String {
+    let json = record.to_string();
+    format!("{}{CRC_KEY}{:08x}\"}}\n", &json[..json.len() - 1], crc32c::crc32c(json.as_bytes()))
+}
+
+#[test]
+fn lines_that_cannot_be_true_are_corrupt_although_their_checksum_is_right() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("x.jsonl");
+    let record = |body: Body| {
+        let (id, session_id) = ("01KA0000000000000000000001".to_owned(), "01KA".to_owned());
+        let at = "2026-11-30T10:02:00.000Z".to_owned();
+        serde_json::to_value(Record { schema: SCHEMA.to_owned(), id, session_id, at, body }).unwrap()
+    };
+    let problem = |lines: &[serde_json::Value]| {
+        fs::write(&path, lines.iter().map(line).collect::<String>()).unwrap();
+        match read(&path) {
+            Ok(_) => String::new(),
+            Err(error) => error.to_string(),
+        }
+    };
+    let verdict = record(example_verdict().into());
+    let twin = record(note("another").into());
+    assert_eq!(problem(&[verdict.clone(), verdict.clone()]), "");
+    assert!(problem(&[verdict.clone(), twin.clone()]).contains("another record has its id"));
+    for (key, value, expect) in [
+        ("at", serde_json::json!("yesterday"), "at `yesterday`"),
+        ("id", serde_json::json!("é"), "not a ULID"),
+        ("ratio", serde_json::json!(-1.0), "outside its interval"),
+        ("ratio", serde_json::json!(null), "stand together"),
+        ("ci_hi", serde_json::json!(1e300), "ci_hi is 1e300"),
+        ("ci_lo", serde_json::json!(-1e-300), "ci_lo is -1e-300"),
+        ("conf", serde_json::json!(7), "conf is 7"),
+        ("margin", serde_json::json!(-0.1), "margin is -0.1"),
+        ("median_a_tps", serde_json::json!(1e308), "median_a_tps"),
+        ("median_b_tps", serde_json::json!(0.0), "median_b_tps is 0"),
+        ("n_pairs", serde_json::json!(u32::MAX), "n_pairs"),
+        ("pairs_agree", serde_json::json!(7), "7 pairs_agree"),
+    ] {
+        let mut bad = verdict.clone();
+        bad[key] = value;
+        let problem = problem(&[bad]);
+        assert!(problem.contains(expect), "{key}: {problem}");
+    }
+    let old_ids = vec!["01KA0000000000000000000001".to_owned()];
+    let itself = record(Supersede { old_ids, ..Supersede::default() }.into());
+    assert!(problem(&[itself]).contains("supersedes itself"));
 }
 
 #[test]
