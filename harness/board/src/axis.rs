@@ -10,6 +10,9 @@ pub(crate) const TICK_SIZE: f64 = 11.0;
 /// Height of a row of tick labels.
 pub(crate) const TICK_ROW: f64 = 20.0;
 
+/// What lies beyond this, or below its inverse, is drawn at the axis's end.
+const EXTREME: f64 = 1e15;
+
 /// A horizontal axis over `lo..=hi`, drawn from pixel `left` to pixel `right`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Axis {
@@ -28,15 +31,17 @@ pub(crate) struct Axis {
 impl Axis {
     /// A linear axis from zero to a little above `hi`; labels end in `unit`.
     pub(crate) fn linear(hi: f64, (left, right): (f64, f64), unit: &'static str) -> Axis {
-        let hi = if hi > 0.0 && hi.is_finite() { hi * 1.04 } else { 1.0 };
+        let hi = if hi > 0.0 { hi.clamp(1.0 / EXTREME, EXTREME) * 1.04 } else { 1.0 };
         let axis = Axis { lo: 0.0, hi, left, right, log: false, unit, ticks: Vec::new(), step: None };
         let decade = 10f64.powf(hi.log10().floor());
         let steps = [0.1, 0.2, 0.25, 0.5, 1.0, 2.0].map(|step| step * decade);
         axis.with_ticks(steps.map(|step| (multiples(step, 0.0, hi), Some(step))), 7)
     }
 
-    /// A logarithmic axis that holds `lo..=hi` (both above zero) with a little air; labels end in `unit`.
+    /// A logarithmic axis that holds `lo..=hi` with a little air; labels end in `unit`.
     pub(crate) fn log(lo: f64, hi: f64, (left, right): (f64, f64), unit: &'static str) -> Axis {
+        let lo = lo.clamp(1.0 / EXTREME, EXTREME);
+        let hi = hi.clamp(lo, EXTREME);
         let air = (hi / lo).powf(0.04).max(1.002);
         let (lo, hi) = (lo / air, hi * air);
         let axis = Axis { lo, hi, left, right, log: true, unit, ticks: Vec::new(), step: None };
@@ -146,6 +151,14 @@ mod tests {
             assert!(axis.ticks.len() >= 2, "{lo}..{hi}: {:?}", axis.ticks);
             assert!(axis.ticks.iter().any(|t| (t - 1.0).abs() < 1e-9), "{lo}..{hi}: {:?}", axis.ticks);
             assert!(axis.at(lo) > SPAN.0 && axis.at(hi) < SPAN.1 && axis.has_room_for(&axis.ticks));
+        }
+        for (lo, hi) in [(1e-300, 1e308), (5e-324, 1.0), (1.0, f64::INFINITY), (-1.0, 0.0)] {
+            let axis = Axis::log(lo, hi, SPAN, "x");
+            assert!(axis.ticks.len() <= 9 && axis.at(lo) >= SPAN.0 && axis.at(hi) <= SPAN.1, "{axis:?}");
+        }
+        for hi in [1e308, f64::INFINITY, 5e-324] {
+            let axis = Axis::linear(hi, SPAN, "");
+            assert!(axis.ticks.len() >= 2 && (axis.at(hi) == SPAN.1 || hi < 1.0), "{hi}: {:?}", axis.ticks);
         }
         for hi in [0.0, 3e-7, 0.9, 88.0, 100.0, 4321.0, 7.7e9] {
             let axis = Axis::linear(hi, SPAN, "");

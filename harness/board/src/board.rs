@@ -4,12 +4,15 @@ use crate::{
     Error,
     files::log_hash,
     frames::{Frames, device_id},
-    rows::{Interval, MEMRA, MEMRA_SELF, arm_identity, arm_name, test_order, without_folders},
+    rows::{Interval, LONGEST_NAME, MEMRA, MEMRA_SELF, arm_identity, arm_name, test_order, without_folders},
     store::Store,
     tuned::{self, Tuned},
     wall::Walls,
 };
-use memra_harness::record::{Arm, Body, Reading, Record, Verdict};
+use memra_harness::{
+    one_line,
+    record::{Arm, Body, Reading, Record, Verdict},
+};
 use std::{
     collections::{BTreeMap, BTreeSet, HashSet},
     path::Path,
@@ -236,6 +239,7 @@ fn device_names(records: &[&Record]) -> BTreeMap<String, String> {
             let (host, class) = (&session.host, &session.device_class);
             let cores = if host.n_cores == 1 { "core" } else { "cores" };
             let name = format!("{}, {} {cores} ({class})", host.cpu_model, host.n_cores);
+            let name = one_line(&name, LONGEST_NAME);
             names.insert(device_id(&host.host_id_hash, class), (name, host.host_id_hash.clone()));
         }
     }

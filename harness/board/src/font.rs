@@ -12,6 +12,9 @@ const BYTES: &[u8] = include_bytes!("../assets/DejaVuSans.ttf");
 /// Height of DejaVu's ascent and descent together, in em: the bitmap backend scales a font by this height.
 pub(crate) const LINE_PER_EM: f64 = 1.164;
 
+/// Characters that no line of a page has room for.
+pub(crate) const LONGEST: usize = 500;
+
 /// Makes the font known to plotters under the generic name that the figures use.
 ///
 /// # Errors
@@ -23,10 +26,13 @@ pub(crate) fn register() -> Result<(), Error> {
     if done { Ok(()) } else { Err(Error::Draw("the built-in font DejaVuSans.ttf cannot be read".to_owned())) }
 }
 
-/// Width of `text` in pixels at `size` pixels an em.
+/// Width of `text` in pixels at `size` pixels an em; that of more than [`LONGEST`] characters is not measured: infinite.
 pub(crate) fn width(text: &str, size: f64) -> f64 {
     // Measured large, since the backend cuts the width to whole pixels.
     const SCALE: f64 = 16.0;
+    if text.chars().nth(LONGEST).is_some() {
+        return f64::INFINITY;
+    }
     if register().is_err() {
         return text.chars().count() as f64 * size;
     }

@@ -91,6 +91,11 @@ pub enum Error {
         /// What is wrong, with line numbers.
         problem: String,
     },
+    /// A file of the boards folder that `memra board` did not write.
+    #[error(
+        "{0} was not written by `memra board`, and would be overwritten; `--set paths.boards=DIR` names another folder"
+    )]
+    Foreign(PathBuf),
     /// A dispatch table cannot be read.
     #[error(transparent)]
     Dispatch(#[from] SweepError),
@@ -118,7 +123,7 @@ impl Error {
     /// The exit code it means.
     pub fn code(&self) -> Code {
         match self {
-            Error::Empty(_) | Error::Markers { .. } => Code::Usage,
+            Error::Empty(_) | Error::Markers { .. } | Error::Foreign(_) => Code::Usage,
             Error::Log(e) => e.code(),
             Error::Dispatch(e) => e.code(),
             Error::Speedup { .. } => Code::Corrupt,
@@ -135,8 +140,10 @@ impl Error {
 /// Draws the board anew. Files that are right already are not touched; each other one is replaced as a whole.
 ///
 /// # Errors
-/// [`Error`]; with no measurements at all, or markers that are not right, nothing is written.
+/// [`Error`]; with no measurements at all, markers that are not right, or another's files in the boards folder, nothing is
+/// written.
 pub fn render(inputs: &Inputs) -> Result<Report, Error> {
+    refuse_foreign(&inputs.boards_dir)?;
     let made = make(inputs)?;
     let mut report = Report { comparisons: made.comparisons, warnings: made.warnings, ..Report::default() };
     for file in &made.files {
@@ -171,6 +178,35 @@ pub fn check(inputs: &Inputs) -> Result<Staleness, Error> {
     }
     Ok(found)
 }
+
+/// A folder is ours where its page says so; elsewhere neither a page nor a picture may be in our way.
+fn refuse_foreign(boards_dir: &Path) -> Result<(), Error> {
+    let page = boards_dir.join(PAGE);
+    match files::read(&page)? {
+        Some(bytes) if String::from_utf8_lossy(&bytes).contains(markdown::OURS) => return Ok(()),
+        Some(_) => return Err(Error::Foreign(page)),
+        None => {}
+    }
+    let pictures = pictures::STEMS.into_iter().flat_map(|stem| picture_paths(boards_dir, stem));
+    match pictures.map(|(_, _, path)| path).find(|path| path.exists()) {
+        Some(path) => Err(Error::Foreign(path)),
+        None => Ok(()),
+    }
+}
+
+/// Theme, extension and path of each file of a picture.
+fn picture_paths(boards_dir: &Path, stem: &str) -> Vec<(theme::Theme, &'static str, PathBuf)> {
+    let path = |theme: theme::Theme, extension| {
+        (theme, extension, boards_dir.join(format!("{stem}{}.{extension}", theme.suffix())))
+    };
+    theme::Theme::ALL
+        .into_iter()
+        .flat_map(|theme| ["svg", "png"].map(|extension| path(theme, extension)))
+        .collect()
+}
+
+/// The page beside the pictures.
+const PAGE: &str = "README.md";
 
 /// A file as it should be.
 struct File {
@@ -208,7 +244,7 @@ fn make(inputs: &Inputs) -> Result<Made, Error> {
             .map_err(|problem| Error::Markers { path: readme.clone(), problem })?;
         made.push(text(readme.clone(), new));
     }
-    made.push(text(boards_dir.join("README.md"), markdown::page(&board, &pictures)));
+    made.push(text(boards_dir.join(PAGE), markdown::page(&board, &pictures)));
     for stem in pictures::STEMS {
         let scene = drawn.iter().find(|(picture, _)| picture.stem == stem);
         made.extend(picture_files(boards_dir, stem, scene)?);
@@ -228,16 +264,15 @@ fn picture_files(
     drawn: Option<&(markdown::Picture, scene::Scene)>,
 ) -> Result<Vec<File>, Error> {
     let mut made = Vec::new();
-    for theme in theme::Theme::ALL {
-        let (mut svg, mut png) = (None, None);
-        if let Some((picture, scene)) = drawn {
-            svg = Some(paint::svg(scene, theme, picture.alt)?.into_bytes());
-            png = Some(paint::png(scene, theme)?);
-        }
-        for (extension, bytes) in [("svg", svg), ("png", png)] {
-            let path = boards_dir.join(format!("{stem}{}.{extension}", theme.suffix()));
-            made.push(File { path, bytes, needs_search_log: stem == "sweep" });
-        }
+    for (theme, extension, path) in picture_paths(boards_dir, stem) {
+        let bytes = match drawn {
+            Some((picture, scene)) if extension == "svg" => {
+                Some(paint::svg(scene, theme, picture.alt)?.into_bytes())
+            }
+            Some((_, scene)) => Some(paint::png(scene, theme)?),
+            None => None,
+        };
+        made.push(File { path, bytes, needs_search_log: stem == "sweep" });
     }
     Ok(made)
 }

@@ -5,6 +5,7 @@ use crate::{
     rows::{MEMRA, Standing, clipped, day, flags, rate, short_id, without_folders},
     tuned::Tuned,
 };
+use memra_harness::one_line;
 use std::fmt::Write;
 
 /// A picture that was drawn, by its file stem.
@@ -30,11 +31,14 @@ impl Configurations {
     }
 }
 
+/// The line by which a page is known as ours.
+pub(crate) const OURS: &str = "<!-- Written by `memra board`; edits are lost. -->";
+
 /// The text of `boards/README.md`.
 pub(crate) fn page(board: &Board, pictures: &[Picture]) -> String {
     let mut out = String::from("# Performance board\n\n");
-    out.push_str("<!-- Written by `memra board`; edits are lost. -->\n\n");
-    let _ = writeln!(out, "{}\n", caption(board));
+    let _ = writeln!(out, "{OURS}\n");
+    let _ = writeln!(out, "{}\n", escaped(&caption(board)));
     for picture in pictures {
         let _ = writeln!(out, "{}\n", html(picture, ""));
     }
@@ -102,7 +106,7 @@ pub(crate) fn region(board: &Board, pictures: &[Picture], boards: &str) -> Strin
             out.push_str(&table(&header, &rows));
         }
     }
-    let _ = writeln!(out, "{}\n", caption(board));
+    let _ = writeln!(out, "{}\n", escaped(&caption(board)));
     let _ = write!(
         out,
         "All cells, with flags, verdicts and the runs behind them: [{prefix}README.md]({prefix}README.md)."
@@ -122,7 +126,8 @@ pub(crate) fn caption(board: &Board) -> String {
             format!("measured {first} to {last}")
         });
     }
-    let pairs: u32 = all(board).filter_map(|c| c.evidence.as_ref()).map(|e| e.verdict.n_pairs).sum();
+    let pairs: u64 =
+        all(board).filter_map(|c| c.evidence.as_ref()).map(|e| u64::from(e.verdict.n_pairs)).sum();
     if pairs > 0 {
         parts.push(format!("N = {pairs} pairs"));
     }
@@ -308,14 +313,14 @@ fn evidence(out: &mut String, board: &Board) {
         let (model, test) = (&c.cell.model, &c.cell.test);
         let _ = writeln!(
             out,
-            "- <a id=\"{}\"></a>{}/{}, {} against {}: verdict `{}` of `memra {}`, session `{}`",
+            "- <a id=\"{}\"></a>{}/{}, {} against {}: verdict `{}` of {}, session `{}`",
             anchor(&e.id),
             escaped(model),
-            test,
+            escaped(test),
             escaped(&c.ours.name),
             escaped(&c.other.name),
             e.id,
-            e.command,
+            code(&format!("memra {}", e.command)),
             e.session_id
         );
         if v.n_pairs > 0 {
@@ -376,15 +381,22 @@ fn table(header: &[(&str, bool)], rows: &[Vec<String>]) -> String {
     out
 }
 
+/// Characters of a text, flags or a command line, that are shown.
+const LONGEST: usize = 2000;
+
 /// Text that neither ends a table's cell nor starts a tag.
 fn escaped(text: &str) -> String {
-    let one_line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    one_line.replace('\\', "\\\\").replace('|', "\\|").replace('<', "&lt;").replace('`', "\\`")
+    spaced(text).replace('\\', "\\\\").replace('|', "\\|").replace('<', "&lt;").replace('`', "\\`")
 }
 
 /// Text as code; a backtick in it becomes an apostrophe.
 fn code(text: &str) -> String {
-    format!("`{}`", text.split_whitespace().collect::<Vec<_>>().join(" ").replace('`', "'"))
+    format!("`{}`", spaced(text).replace('`', "'"))
+}
+
+/// Text on one line, with single spaces.
+fn spaced(text: &str) -> String {
+    one_line(text, LONGEST).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -393,7 +405,7 @@ mod tests {
 
     #[test]
     fn cells_cannot_break_the_table() {
-        let text = table(&[("a", false), ("b", true)], &[vec!["x|y\n<b>`z".into(), "1".into()]]);
+        let text = table(&[("a", false), ("b", true)], &[vec!["x|y\n<b>\u{1b}`z\0".into(), "1".into()]]);
         assert_eq!(text, "| a | b |\n| --- | --: |\n| x\\|y &lt;b>\\`z | 1 |\n\n");
     }
 }

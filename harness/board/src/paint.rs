@@ -5,6 +5,7 @@ use crate::{
     scene::{Anchor, Ink, Scene, Shape, WIDTH},
     theme::Theme,
 };
+use memra_harness::one_line;
 use plotters::{
     backend::{BitMapBackend, DrawingBackend, SVGBackend},
     style::{
@@ -47,7 +48,7 @@ pub(crate) fn svg(scene: &Scene, theme: Theme, title: &str) -> Result<String, Er
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{}\" viewBox=\"0 0 {w} {h}\" \
          role=\"img\">\n<title>{}</title>\n{shapes}",
         scene.height.ceil(),
-        title.replace('&', "&amp;").replace('<', "&lt;"),
+        one_line(title, 500).replace('&', "&amp;").replace('<', "&lt;"),
     ))
 }
 

@@ -1,11 +1,14 @@
 //! Values as the board shows them: intervals, rates, names.
 
-use memra_harness::record::Arm;
+use memra_harness::{one_line, record::Arm};
 use serde_json::{Map, Value};
 use std::fmt;
 
 /// The name of memra's own manifest.
 pub(crate) const MEMRA: &str = "memra";
+
+/// Characters of a name that are shown.
+pub(crate) const LONGEST_NAME: usize = 120;
 
 /// Identity of the memra that is measured as it is.
 pub(crate) const MEMRA_SELF: &str = "memra self";
@@ -45,6 +48,9 @@ impl Interval {
 impl fmt::Display for Interval {
     /// `1.13x [1.11, 1.15]`, with the digits that the interval's width deserves.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !(1e-4..1e6).contains(&self.ratio) {
+            return write!(f, "{:.2e}x [{:.2e}, {:.2e}]", self.ratio, self.lo, self.hi);
+        }
         let width = (self.hi - self.lo).max(self.ratio * 4e-3);
         let digits = (1.5 - width.log10()).floor().clamp(0.0, 5.0) as usize;
         let digits = if self.ratio < 10.0 { digits.max(2) } else { digits.min(1) };
@@ -60,6 +66,7 @@ pub(crate) fn tokens_per_second(tps: f64) -> String {
 /// A rate to three or four digits.
 pub(crate) fn rate(value: f64) -> String {
     match value {
+        v if v >= 1e9 || (v != 0.0 && v < 1e-3) => format!("{v:.2e}"),
         v if v >= 1000.0 => format!("{v:.0}"),
         v if v >= 10.0 => format!("{v:.1}"),
         v if v >= 1.0 => format!("{v:.2}"),
@@ -103,6 +110,10 @@ fn short_version(arm: &Arm) -> String {
 
 /// How the board calls an arm: `memra`, `memra dispatch=default`, `llama.cpp b11434`.
 pub(crate) fn arm_name(arm: &Arm) -> String {
+    one_line(&whole_name(arm), LONGEST_NAME)
+}
+
+fn whole_name(arm: &Arm) -> String {
     if arm.engine != MEMRA {
         return format!("{} {}", arm.engine, short_version(arm)).trim_end().to_owned();
     }
@@ -176,6 +187,7 @@ mod tests {
             (interval(251.3, 240.0, 262.0), "251x [240, 262]"),
             (interval(12.34, 12.1, 12.6), "12.3x [12.1, 12.6]"),
             (interval(1.5, 1.5, 1.5), "1.500x [1.500, 1.500]"),
+            (interval(1e300, 1e-300, 1e308), "1.00e300x [1.00e-300, 1.00e308]"),
         ] {
             assert_eq!(value.to_string(), text);
         }
@@ -220,6 +232,10 @@ mod tests {
         assert_eq!(arm_name(&rival), "llama.cpp 0.6.0-dev");
         rival.flags.insert("build_number".into(), 11434.into());
         assert_eq!(arm_name(&rival), "llama.cpp b11434");
+        rival = Arm { version: "\u{1b}[31m".to_owned() + &"v".repeat(60_000), ..arm("r", "r") };
+        assert!(
+            arm_name(&rival).starts_with("r [31mvvv") && arm_name(&rival).chars().count() == LONGEST_NAME
+        );
         rival = Arm { version: String::new(), ..arm("vllm", "vllm") };
         assert_eq!(arm_name(&rival), "vllm");
         let map = serde_json::json!({"threads": 2, "lib": "/x/m.so", "model_size": 7, "fa": true});

@@ -4,6 +4,7 @@
 //! PNG in either theme. Keeping the list also lets a test ask whether any two labels overlap or leave the page.
 
 use crate::font;
+use memra_harness::one_line;
 
 /// Width of every figure, in CSS pixels: the width of a README column.
 pub(crate) const WIDTH: f64 = 900.0;
@@ -115,26 +116,29 @@ impl Scene {
         anchor: Anchor,
         ink: Ink,
     ) {
-        self.shapes.push(Shape::Text { at, text: text.into(), size, anchor, ink });
+        let text = one_line(&text.into(), font::LONGEST);
+        self.shapes.push(Shape::Text { at, text, size, anchor, ink });
     }
 }
 
 /// `text` shortened with an ellipsis in its middle until it is at most `width` pixels wide: the ends of a model's name
 /// (family, quantisation) tell more than its middle.
 pub(crate) fn fit(text: &str, size: f64, width: f64) -> String {
+    let chars: Vec<char> = text.chars().collect();
     if font::width(text, size) <= width {
         return text.to_owned();
     }
-    let chars: Vec<char> = text.chars().collect();
-    for keep in (2..chars.len()).rev() {
+    let short = |keep: usize| -> String {
         let head = keep.div_ceil(2);
-        let short: String =
-            chars[..head].iter().chain(&['…']).chain(&chars[chars.len() - (keep - head)..]).collect();
-        if font::width(&short, size) <= width {
-            return short;
-        }
+        chars[..head].iter().chain(&['…']).chain(&chars[chars.len() - (keep - head)..]).collect()
+    };
+    // Halving finds the most characters that fit: what is shorter is narrower.
+    let (mut fits, mut too_many) = (0, chars.len().min(font::LONGEST));
+    while fits + 1 < too_many {
+        let keep = usize::midpoint(fits, too_many);
+        if font::width(&short(keep), size) <= width { fits = keep } else { too_many = keep }
     }
-    "…".to_owned()
+    if fits < 2 { "…".to_owned() } else { short(fits) }
 }
 
 /// `text` broken at spaces into lines of at most `width` pixels; a single word that is wider is shortened.
@@ -227,6 +231,8 @@ pub(crate) mod check {
         assert!(font::width(&short, 12.0) <= 120.0);
         assert_eq!(fit("tg128", 12.0, 120.0), "tg128");
         assert_eq!(fit("tg128", 12.0, 1.0), "…");
+        let longest = fit(&"v".repeat(60_000), 12.0, 120.0);
+        assert!(font::width(&longest, 12.0) <= 120.0 && font::width(&longest, 12.0) > 105.0, "{longest}");
     }
 
     #[test]

@@ -6,8 +6,9 @@ use crate::{
     rows::{Interval, clipped, day, without_folders},
     tuned::Tuned,
 };
-use memra_harness::record::{
-    Arm, ArmId, Body, Judgement, Label, Phase, Record, Run, RunStatus, Session, Verdict,
+use memra_harness::{
+    one_line,
+    record::{Arm, ArmId, Body, Judgement, Label, Phase, Record, Run, RunStatus, Session, Verdict},
 };
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -93,7 +94,8 @@ impl<'a> Store<'a> {
             ArmId::B => (&verdict.b, verdict.median_b_tps),
         };
         let runs = verdict.run_ids.iter().filter_map(|id| self.run(id));
-        let runs: Vec<&Run> = runs.filter(|run| run.arm == Some(which)).collect();
+        let counts = |run: &&Run| run.arm == Some(which) && run.status == RunStatus::Ok;
+        let runs: Vec<&Run> = runs.filter(counts).collect();
         Side {
             tps,
             launch: runs.first().map(|run| launch(run)).unwrap_or_default(),
@@ -125,7 +127,7 @@ impl<'a> Store<'a> {
 }
 
 fn launch(run: &Run) -> String {
-    run.argv.iter().map(|arg| without_folders(arg)).collect::<Vec<_>>().join(" ")
+    one_line(&run.argv.iter().map(|arg| without_folders(arg)).collect::<Vec<_>>().join(" "), 2000)
 }
 
 fn ratio(verdict: &Verdict) -> Result<Interval, String> {

@@ -50,7 +50,7 @@ pub(crate) fn read(frames: &Frames, classes: &BTreeSet<&str>, data_dir: &Path) -
             let key = entry.key.to_string();
             let parts = &entry.key;
             let speedup = entry.speedup_over_default;
-            if !speedup.is_finite() || speedup <= 0.0 {
+            if !(1e-6..=1e6).contains(&speedup) {
                 return Err(Error::Speedup { device_class: (*class).to_owned(), key, speedup });
             }
             kernels.push(Tuned {

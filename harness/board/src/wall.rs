@@ -29,6 +29,6 @@ impl Walls {
         let cost = self.0.get(&(device.to_owned(), format!("{}/{}", cell.model, cell.test)))?;
         let wall = cost.wall_gbps.filter(|wall| *wall > 0.0)?;
         let gbps = cost.bytes_per_token * tps / 1e9;
-        Some(WallShare { gbps, percent: gbps / wall * 100.0 })
+        Some(WallShare { gbps, percent: gbps / wall * 100.0 }).filter(|share| share.percent.is_finite())
     }
 }

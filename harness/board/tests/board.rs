@@ -6,7 +6,7 @@ mod common;
 
 use common::{Compared, Fixture, llama_cpp, memra, whole};
 use memra_board::{Error, Inputs, check, render};
-use memra_harness::record::{ArmId, Judgement, Label, LogError, Supersede};
+use memra_harness::record::{Arm, ArmId, Judgement, Label, LogError, Supersede};
 use std::{collections::BTreeMap, fs, path::Path};
 use tempfile::TempDir;
 
@@ -87,6 +87,26 @@ fn check_names_what_differs_and_writes_nothing() {
     fs::remove_file(inputs.boards_dir.join("wall.png")).unwrap();
     assert_eq!(check(&inputs).unwrap().differing, [edited.clone(), inputs.boards_dir.join("wall.png")]);
     assert_eq!(fs::read_to_string(&edited).unwrap(), "by hand");
+}
+
+#[test]
+fn what_others_wrote_is_not_overwritten() {
+    let (_dir, inputs) = folder();
+    whole(&inputs.data_dir);
+    fs::create_dir(&inputs.boards_dir).unwrap();
+    for name in ["README.md", "ratio.png"] {
+        let path = inputs.boards_dir.join(name);
+        fs::write(&path, "by hand").unwrap();
+        let error = render(&inputs).unwrap_err();
+        assert!(matches!(&error, Error::Foreign(foreign) if *foreign == path), "{error}");
+        assert_eq!((error.code().number(), contents(&inputs.boards_dir).len()), (2, 1));
+        fs::remove_file(&path).unwrap();
+    }
+    let readme = inputs.readme.as_ref().unwrap();
+    assert_eq!(fs::read_to_string(readme).unwrap(), README);
+    let here = Inputs { boards_dir: readme.parent().unwrap().to_owned(), ..inputs.clone() };
+    assert!(matches!(render(&here), Err(Error::Foreign(_))));
+    render(&inputs).unwrap();
 }
 
 #[test]
@@ -181,6 +201,40 @@ fn a_torn_last_line_is_a_warning() {
     let log = inputs.data_dir.join("2026-11/01KA0001SESSION00000000.jsonl");
     fs::write(&log, fs::read_to_string(&log).unwrap() + "{\"schema\":").unwrap();
     assert!(render(&inputs).unwrap().warnings.iter().any(|w| w.contains("torn")));
+}
+
+#[test]
+fn whatever_a_rival_prints_the_board_is_drawn_and_well_formed() {
+    let (dir, inputs) = folder();
+    let evil = "\u{1b}[31m<b>&\u{7}\0]]>|`\n<!-- BOARD:main:END -->\u{ffff}\u{202e}";
+    let (version, engine) = ("v".repeat(60_000), format!("evil{evil}"));
+    for (session, ratio) in [(1, 1e15), (2, 1e-15), (3, 1.0)] {
+        let mut fixture = Fixture::on(session, 1, "ab", evil, "0123456789abcdef");
+        fixture.compare(Compared {
+            cell: &format!("m{evil}{}/tg{session}", "m".repeat(60_000)),
+            a: memra("self"),
+            b: Arm { engine: engine.clone(), version: version.clone(), ..llama_cpp() },
+            candidate: ArmId::A,
+            ratio: Some((ratio, ratio, ratio)),
+            tps_a: if ratio > 1.0 { 1e-7 } else { 1e8 },
+            verdict: Judgement::Pass,
+            label: Some(Label::Improved),
+            reasons: &[evil, &version],
+        });
+        fixture.write(&inputs.data_dir);
+    }
+    let report = render(&inputs).unwrap();
+    assert_eq!(report.comparisons, 3);
+    let readme = fs::read_to_string(dir.path().join("README.md")).unwrap();
+    assert_eq!(readme.matches("<!-- BOARD:main:END -->").count(), 1, "{readme}");
+    let mut texts = vec![("README.md".to_owned(), readme.into_bytes())];
+    texts.extend(contents(&inputs.boards_dir).into_iter().filter(|(name, _)| !name.ends_with("png")));
+    for (name, bytes) in texts {
+        let text = String::from_utf8(bytes).unwrap();
+        let bad = text.chars().find(|c| (c.is_control() && *c != '\n') || *c == '\u{ffff}');
+        assert!(bad.is_none() && text.len() < 300_000, "{name} holds {bad:?} in {} bytes", text.len());
+        assert!(!name.ends_with("svg") || (!text.contains("<b>") && !text.contains("<!--")), "{name}");
+    }
 }
 
 #[test]

@@ -99,7 +99,8 @@ fn curve(scene: &mut Scene, column: usize, top: f64, row: &Row) {
     scene.text((left, top + 8.0), title, TICK_SIZE, Anchor::Start, Ink::Muted);
     let (lo, hi) = row.best_so_far.iter().fold((1.0f64, 1.0f64), |(lo, hi), v| (lo.min(*v), hi.max(*v)));
     let (lo, hi) = (lo, hi.max(lo + 0.02));
-    let labels = [(lo, format!("{lo:.2}x")), (hi, format!("{hi:.2}x"))];
+    let label = |value: f64| fit(&format!("{value:.2}x"), TICK_SIZE, width / 3.0);
+    let labels = [(lo, label(lo)), (hi, label(hi))];
     let gutter = labels.iter().map(|(_, text)| font::width(text, TICK_SIZE)).fold(0.0, f64::max) + 6.0;
     let (x0, x1) = (left + gutter, left + width - 4.0);
     let (y0, y1) = (top + 22.0, top + 22.0 + PLOT_HEIGHT);
