@@ -1,10 +1,9 @@
 //! Is this machine fit to measure, and why not?
 
 use crate::record::Host;
-use crate::telemetry::{Linux, Telemetry, foreign_fraction};
+use crate::telemetry::{Linux, Telemetry, available_memory, foreign_fraction};
 use crate::{exit::Code, provenance};
 use serde::Serialize;
-use std::fs::read_to_string;
 use std::path::Path;
 use std::time::Duration;
 
@@ -46,8 +45,8 @@ pub fn examine(data_dir: &Path) -> Vec<Finding> {
         load(after.loadavg_1m, host.n_cores),
         foreign(foreign_fraction(&before, &after)),
         governor(&host),
-        disk(free_bytes(data_dir), data_dir),
-        memory(read_to_string("/proc/meminfo").ok().as_deref().and_then(available_bytes)),
+        disk(free_bytes(data_dir), is_writable(data_dir), data_dir),
+        memory(available_memory()),
     ]
 }
 
@@ -95,9 +94,14 @@ fn governor(host: &Host) -> Finding {
     }
 }
 
-fn disk(free: Option<u64>, dir: &Path) -> Finding {
+fn disk(free: Option<u64>, writable: bool, dir: &Path) -> Finding {
     let dir = dir.display();
     match free {
+        Some(_) if !writable => finding(
+            "disk",
+            State::Unfit,
+            format!("{dir} cannot be written to; --data DIR names another folder"),
+        ),
         Some(bytes) if bytes < GIB => finding(
             "disk",
             State::Unfit,
@@ -120,17 +124,23 @@ fn memory(available: Option<u64>) -> Finding {
     }
 }
 
+/// The nearest folder above that exists.
+fn existing(dir: &Path) -> &Path {
+    let there = dir.ancestors().find(|path| path.exists());
+    there.filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn is_writable(dir: &Path) -> bool {
+    let there = existing(dir);
+    let enter_and_write = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
+    there.is_dir() && rustix::fs::access(there, enter_and_write).is_ok()
+}
+
 /// Free space, in bytes, of the file system that holds `dir` or the nearest folder above it that exists; `None` where
 /// the system does not say.
 pub fn free_bytes(dir: &Path) -> Option<u64> {
-    let there = dir.ancestors().find(|path| path.exists()).unwrap_or(Path::new("."));
-    let stat = rustix::fs::statvfs(there).ok()?;
+    let stat = rustix::fs::statvfs(existing(dir)).ok()?;
     stat.f_bavail.checked_mul(stat.f_frsize)
-}
-
-fn available_bytes(meminfo: &str) -> Option<u64> {
-    let kib = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    Some(kib.split_whitespace().next()?.parse::<u64>().ok()? << 10)
 }
 
 #[cfg(test)]
@@ -143,13 +153,21 @@ mod tests {
         assert_eq!((load(Some(1.9), 2).state, load(None, 2).state), (State::Warn, State::Warn));
         assert_eq!((foreign(Some(0.02)).state, foreign(Some(0.5)).state), (State::Good, State::Unfit));
         assert!(foreign(Some(0.5)).text.contains("50 %"));
-        assert_eq!(disk(Some(GIB - 1), Path::new("d")).state, State::Unfit);
-        assert_eq!(disk(Some(GIB), Path::new("d")).state, State::Good);
-        assert_eq!(available_bytes("MemFree: 1 kB\nMemAvailable:  2048 kB\n"), Some(2 << 20));
+        assert_eq!(disk(Some(GIB - 1), true, Path::new("d")).state, State::Unfit);
+        assert_eq!(disk(Some(GIB), true, Path::new("d")).state, State::Good);
+        assert_eq!(disk(Some(GIB), false, Path::new("d")).state, State::Unfit);
         let slow = Host { governor: Some("powersave".into()), ..Host::default() };
         assert!(governor(&slow).text.contains("cpupower"));
         assert_eq!(code(&[load(Some(9.0), 2)]), Code::Pass);
         assert_eq!(code(&[load(Some(9.0), 2), foreign(Some(0.5))]), Code::Unfit);
+    }
+
+    #[test]
+    fn a_folder_below_a_file_is_not_writable_and_one_that_can_be_made_is() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("file"), "").unwrap();
+        assert!(is_writable(dir.path()) && is_writable(&dir.path().join("new/data")));
+        assert!(!is_writable(&dir.path().join("file")) && !is_writable(&dir.path().join("file/data")));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::device::{Check, Device, Load, Prepared};
 use crate::record::CacheState;
-use crate::telemetry::{Linux, Snapshot, Telemetry};
+use crate::telemetry::{Linux, Snapshot, Telemetry, available_memory};
 use memra_kernels::cpu::{Pool, device_class};
 use memra_kernels::family::{Case, Family, family};
 use memra_kernels::{KernelKey, space::Config, testdata::Hash};
@@ -96,6 +96,7 @@ impl Device for CpuDevice {
         let bytes = family.cost(&load.key).bytes.max(1);
         let enough = CACHES.saturating_mul(self.cache_bytes);
         let n_cases = load.working_set_bytes.min(enough).div_ceil(bytes).max(1);
+        fits(&load.key, bytes.saturating_mul(n_cases), available_memory())?;
         let subject = |m| {
             let case = family.case(&KernelKey { m, ..load.key.clone() }, load.seed, &self.pool)?;
             Ok::<_, String>(Subject { inputs: case.inputs_hash(), case })
@@ -251,6 +252,21 @@ impl Expected {
     }
 }
 
+/// Refuses a launch whose operands, `bytes` with their copies, and what they are made and checked with exceed the memory
+/// that is available: weights and activations are made as f32, and outputs are kept six times.
+fn fits(key: &KernelKey, bytes: u64, available: Option<u64>) -> Result<(), String> {
+    let (n, k, m) = (key.n as f64, key.k as f64, key.m as f64);
+    let needed = 2.0 * bytes as f64 + 4.0 * (n * k + m * k + 6.0 * m * n);
+    match available {
+        Some(available) if needed > available as f64 => {
+            let gib = |bytes: f64| bytes / f64::from(1 << 30);
+            let (needed, available) = (gib(needed), gib(available as f64));
+            Err(format!("it needs about {needed:.1} GiB of memory, and {available:.1} are available"))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Rows of `key` that are compared with the reference.
 fn reference_rows(key: &KernelKey) -> usize {
     let a_row = key.n.saturating_mul(key.k).max(1);
@@ -311,6 +327,19 @@ mod tests {
             assert!(matches!(device.check(&nonsense), Check::Failed { .. }));
             assert!(device.time(&nonsense, 1).is_err());
         }
+    }
+
+    #[test]
+    fn a_launch_that_memory_does_not_hold_is_not_made() {
+        let (small, large) = (key(1), KernelKey { n: 20_000_000, k: 4096, ..key(1) });
+        assert_eq!(fits(&small, 1 << 20, Some(4 << 20)), Ok(()));
+        assert!(fits(&small, 1 << 20, Some(1 << 20)).unwrap_err().contains("0.0 are available"));
+        assert!(fits(&large, 51_200_000_000, Some(64 << 30)).unwrap_err().contains("it needs about 40"));
+        assert_eq!(fits(&large, 51_200_000_000, None), Ok(()));
+        assert!(available_memory().is_some());
+        let absurd = KernelKey { k: 1 << 42, n: 64, ..key(1) };
+        let load = Load { key: absurd, working_set_bytes: 1, seed: 7 };
+        assert!(CpuDevice::new(1).prepare(&load).unwrap_err().contains("GiB"));
     }
 
     #[test]

@@ -39,13 +39,11 @@ use crate::record::{Body, Log, LogError, Record, Session, read_dir};
 use candidates::Terrain;
 use lab::{Halt, Journal, Lab};
 use memra_kernels::dispatch::{Table, TableError, embedded};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Where others take more of the machine, what wins here may not win on an idle one.
-const FOREIGN_CPU_MAX: f64 = 0.1;
 /// Key of a session record's `extra` that says which sweep may go on with it.
 const MARK: &str = "sweep";
 
@@ -67,6 +65,9 @@ pub struct SweepPlan {
     pub only_missing: bool,
     /// Plant a wrong configuration in each space, which must be rejected.
     pub plant_wrong: bool,
+    /// Share of the machine's CPU time, 0 to 1: a key during which others took more is not decided, since what wins then
+    /// may not win on an idle machine.
+    pub max_foreign_cpu: f64,
     /// Where logs and tables lie.
     pub data_dir: PathBuf,
 }
@@ -138,6 +139,12 @@ impl SweepPlan {
         Ok(items)
     }
 
+    /// Whether a record is of a comparison during which others took too much of the machine.
+    fn is_disturbed(&self, record: &Record) -> bool {
+        let Body::Trial(trial) = &record.body else { return false };
+        trial.extra.get("foreign_cpu_frac").and_then(Value::as_f64).is_some_and(|f| f > self.max_foreign_cpu)
+    }
+
     /// The tables that rule on a device, in order of priority: the user's, then those that this binary carries.
     fn tables(&self, device_class: &str) -> Result<Vec<Table>, SweepError> {
         let mut tables = vec![load_table(&self.data_dir, device_class)?];
@@ -171,7 +178,7 @@ pub fn survey(plan: &SweepPlan, device: &dyn Device) -> Result<Vec<Survey>, Swee
 /// holds; else, or where there is none, a new one that begins with `session`.
 ///
 /// A sweep can go on with a session of the same device class on the same machine with the same seed, strategy and
-/// threads. A file that the interruption left with a torn last line is read without it.
+/// threads; comparisons head to head that others disturbed are made again. A file that the interruption left with a torn last line is read without it.
 ///
 /// # Errors
 /// When logs cannot be read or written.
@@ -195,7 +202,7 @@ pub fn open_log(
         };
         let newest = records.iter().filter(fits).max_by(|a, b| a.at.cmp(&b.at));
         if let Some(id) = newest.map(|r| r.session_id.clone()) {
-            records.retain(|r| r.session_id == id);
+            records.retain(|r| r.session_id == id && !plan.is_disturbed(r));
             return Ok((Log::resume(&plan.data_dir, &id)?, records));
         }
     }
@@ -304,11 +311,7 @@ impl Turn<'_> {
         let class = device.class().to_owned();
         let mut lab = Lab::new(device, journal, terrain.family, load);
         let tuned = tune::tune(&mut lab, &terrain, seed, self.budget, &mut report);
-        if let Some(foreign) = report.foreign_cpu_frac.filter(|f| *f > FOREIGN_CPU_MAX) {
-            let percent = 100.0 * foreign;
-            let text = format!("{}: other processes took {percent:.0} % of the machine", self.item.key);
-            journal.events.warning(&format!("{text}; sweep again when it is idle"));
-        }
+        let disturbed = report.foreign_cpu_frac.filter(|share| *share > self.plan.max_foreign_cpu);
         let entry = match tuned {
             Ok(entry) => entry,
             Err(Halt::Unmeasurable(reason)) => {
@@ -317,6 +320,18 @@ impl Turn<'_> {
             }
             Err(halt) => return (report, Some(halt)),
         };
+        if let Some(share) = disturbed
+            && matches!(report.outcome, Outcome::Improved | Outcome::Kept | Outcome::Default)
+        {
+            let (took, limit) = (100.0 * share, 100.0 * self.plan.max_foreign_cpu);
+            let reason = format!(
+                "others took {took:.0} % of the machine's CPU time (limit {limit:.0} %): sweep again when it is idle"
+            );
+            report.outcome = Outcome::Disturbed { reason };
+            report.winner = None;
+            report.evidence.clear();
+            return (report, None);
+        }
         let Some((entry, evidence)) = entry else { return (report, None) };
         let written = journal.keep(&evidence).and_then(|()| table::store(&self.plan.data_dir, &class, entry));
         (report, written.err().map(Halt::Error))

@@ -28,6 +28,11 @@ pub enum Outcome {
         /// What was wrong.
         reason: String,
     },
+    /// Others took too much of the machine meanwhile: the table is as it was.
+    Disturbed {
+        /// How much.
+        reason: String,
+    },
     /// It could not be measured here.
     Unmeasurable {
         /// Why.
@@ -122,7 +127,7 @@ pub struct SweepReport {
 
 impl SweepReport {
     /// The exit code: 130 when stopped, 4 when a kernel's default or all its configurations are wrong or a planted one
-    /// got through, 5 when nothing could be measured, else 0.
+    /// got through, 5 when nothing could be measured or the machine was busy, else 0.
     pub fn code(&self) -> Code {
         let unmeasurable = |key: &&KeyReport| matches!(key.outcome, Outcome::Unmeasurable { .. });
         let mut codes = Vec::new();
@@ -132,6 +137,9 @@ impl SweepReport {
         if self.keys.iter().any(|k| matches!(k.outcome, Outcome::Incorrect { .. }) || k.planted_got_through())
         {
             codes.push(Code::Incorrect);
+        }
+        if self.keys.iter().any(|k| matches!(k.outcome, Outcome::Disturbed { .. })) {
+            codes.push(Code::Unfit);
         }
         if !self.keys.is_empty() && self.keys.iter().filter(unmeasurable).count() == self.keys.len() {
             codes.push(Code::Unfit);

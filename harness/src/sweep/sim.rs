@@ -3,6 +3,7 @@
 use super::device::{Check, Device, Load, Prepared};
 use crate::record::CacheState;
 use crate::stats::Rng;
+use crate::telemetry::{CpuTicks, Snapshot};
 use memra_kernels::family::{Case, Family};
 use memra_kernels::space::{Config, Param, Space};
 use memra_kernels::{Cost, DType, KernelKey, NumericClass, NumericPath, cpu::Pool};
@@ -73,6 +74,8 @@ pub(super) struct Sim {
     noise: f64,
     rng: Rng,
     clock: Duration,
+    /// Share of the machine's CPU time that others take.
+    pub(super) foreign: f64,
     /// What checks give instead of passing.
     pub(super) faults: HashMap<Config, Check>,
     /// Launches timed.
@@ -89,6 +92,7 @@ impl Sim {
             noise,
             rng: Rng::new(seed),
             clock: Duration::ZERO,
+            foreign: 0.0,
             faults: HashMap::new(),
             timed: HashMap::new(),
             checked: HashMap::new(),
@@ -153,5 +157,11 @@ impl Device for Sim {
 
     fn now(&self) -> Duration {
         self.clock
+    }
+
+    fn machine(&self) -> Snapshot {
+        let total = self.clock.as_micros() as u64;
+        let busy = (self.foreign * total as f64) as u64;
+        Snapshot { loadavg_1m: None, cpu: Some(CpuTicks { busy, total }), own: Some(0) }
     }
 }

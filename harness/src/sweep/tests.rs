@@ -34,6 +34,7 @@ fn plan(dir: &Path, seed: u64) -> SweepPlan {
         seed,
         only_missing: false,
         plant_wrong: false,
+        max_foreign_cpu: 0.1,
         data_dir: dir.to_owned(),
     }
 }
@@ -117,6 +118,24 @@ fn identical_configurations_are_not_called_improvements() {
     eprintln!("false improvements: {improved} of 200");
     // The interval alone would allow 2.5 %.
     assert!(improved <= 5, "{improved} of 200");
+}
+
+#[test]
+fn what_wins_on_a_busy_machine_does_not_enter_the_table() {
+    let dir = data_dir();
+    let plan = plan(dir.path(), 1);
+    let mut device = Sim::new(4, 0.02, 1, bowl);
+    device.foreign = 0.4;
+    let report = fresh(&plan, &mut device);
+    let Outcome::Disturbed { reason } = &report.keys[0].outcome else { panic!("{:?}", report.keys[0]) };
+    assert!(reason.contains("others took 40 %") && reason.contains("limit 10 %"), "{reason}");
+    assert_eq!((report.code(), &report.keys[0].winner), (Code::Unfit, &None));
+    assert!(!table_path(dir.path(), "sim-device").exists());
+    // Gone on with when it is idle, only the comparison that decides is made again.
+    let report = sweep(&plan, &mut Sim::new(4, 0.02, 2, bowl), true);
+    assert_eq!((report.code(), &report.keys[0].outcome), (Code::Pass, &Outcome::Improved));
+    assert!(report.reused > 0 && report.trials <= 3, "{} reused, {} new", report.reused, report.trials);
+    assert!(table_path(dir.path(), "sim-device").exists());
 }
 
 #[test]
@@ -444,7 +463,13 @@ fn the_cpu_kernels_are_swept() {
     let mut device = CpuDevice::new(2);
     let key = memra_kernels::KernelKey { family: "matmul".to_owned(), n: 48, k: 64, ..key(1) };
     let item = WorkItem { key, count: 3, bytes: 4000, flops: 6144, share: 0.0 };
-    let plan = SweepPlan { plant_wrong: true, work: WorkList::new([item]), ..plan(dir.path(), 1) };
+    let plan = SweepPlan {
+        plant_wrong: true,
+        work: WorkList::new([item]),
+        // Other tests keep the machine busy.
+        max_foreign_cpu: 1.0,
+        ..plan(dir.path(), 1)
+    };
     let (mut log, prior) = open_log(&plan, &device, Session::default(), true).unwrap();
     let report = run(&plan, &mut device, &mut log, &prior, &mut Silent, &Stop::new()).unwrap();
     let found = &report.keys[0];

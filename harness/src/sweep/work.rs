@@ -47,7 +47,10 @@ impl WorkList {
     pub fn new(items: impl IntoIterator<Item = WorkItem>) -> WorkList {
         let mut merged: BTreeMap<KernelKey, WorkItem> = BTreeMap::new();
         for item in items {
-            merged.entry(item.key.clone()).and_modify(|old| old.count += item.count).or_insert(item);
+            merged
+                .entry(item.key.clone())
+                .and_modify(|old| old.count = old.count.saturating_add(item.count))
+                .or_insert(item);
         }
         let mut items: Vec<WorkItem> = merged.into_values().collect();
         let weight = |item: &WorkItem| {
@@ -70,7 +73,7 @@ impl WorkList {
     /// Reads the JSON of `memra plan`: the items alone, or under `work` among other things. `name` is used in errors.
     ///
     /// # Errors
-    /// When it is not JSON, holds no list of items, or none at all.
+    /// When it is not JSON, holds no list of items, none at all, or a shape that no machine could run.
     pub fn parse(name: &str, json: &str) -> Result<WorkList, WorkError> {
         let fail = |problem: String| WorkError { name: name.to_owned(), problem };
         let mut value: Value = serde_json::from_str(json).map_err(|e| fail(format!("not JSON: {e}")))?;
@@ -81,13 +84,26 @@ impl WorkList {
             return Err(fail("neither a list of items nor an object with one under `work`".to_owned()));
         }
         let items: Vec<WorkItem> = serde_json::from_value(value).map_err(|e| fail(e.to_string()))?;
+        if let Some(WorkItem { key, .. }) = items.iter().find(|item| !is_sane(&item.key)) {
+            return Err(fail(format!(
+                "{key}: n, k and m must be at least 1, and their product at most 2^48"
+            )));
+        }
         if items.is_empty() { Err(fail("it is empty".to_owned())) } else { Ok(WorkList::new(items)) }
     }
 
     /// Bytes that a whole step of `path` moves: what passes through the caches between two launches of one kernel.
     pub fn step_bytes(&self, path: NumericPath) -> u64 {
-        self.items.iter().filter(|i| i.key.path == path).map(|i| i.bytes.saturating_mul(i.count)).sum()
+        let items = self.items.iter().filter(|i| i.key.path == path);
+        items.fold(0, |sum, i| sum.saturating_add(i.bytes.saturating_mul(i.count)))
     }
+}
+
+/// Whether sizes that a family computes from the key cannot overflow, and are not nothing. The largest launch of any known
+/// model is a thousand times smaller.
+fn is_sane(key: &KernelKey) -> bool {
+    let product = key.n.checked_mul(key.k).and_then(|nk| nk.checked_mul(key.m));
+    product.is_some_and(|product| (1..=1 << 48).contains(&product))
 }
 
 /// Whether `pattern` matches the key's family (`matmul`, `att*`) or its whole text (`matmul/Q4_1/*/decode n=576*`).
@@ -165,6 +181,15 @@ mod tests {
         assert!(error("{}").contains("`work`"));
         assert!(error("[").contains("not JSON"));
         assert!(error(&format!("[{}]", one.replace("Q4_1", "Q9_9"))).contains("Q9_9"));
+        for shape in
+            ["\"n\":0", "\"n\":4611686018427387904", "\"n\":18446744073709551615", "\"n\":4398046511105"]
+        {
+            let problem = error(&format!("[{}]", one.replace("\"n\":64", shape)));
+            assert!(problem.contains("at most 2^48"), "{shape}: {problem}");
+        }
+        let most = one.replace("\"count\":2", &format!("\"count\":{}", u64::MAX));
+        let most = WorkList::parse("-", &format!("[{most},{most}]")).unwrap();
+        assert_eq!(most.step_bytes(NumericPath::Decode), u64::MAX);
         assert!(error(&format!("[{}]", one.replace("\"count\"", "\"counts\""))).contains("count"));
     }
 

@@ -29,6 +29,16 @@ impl Telemetry for Linux {
     }
 }
 
+/// Memory that new work may use, in bytes.
+pub(crate) fn available_memory() -> Option<u64> {
+    available_bytes(&read_to_string("/proc/meminfo").ok()?)
+}
+
+fn available_bytes(meminfo: &str) -> Option<u64> {
+    let kib = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    Some(kib.split_whitespace().next()?.parse::<u64>().ok()? << 10)
+}
+
 fn loadavg(text: &str) -> Option<f64> {
     text.split_whitespace().next()?.parse().ok().filter(|load: &f64| load.is_finite())
 }
@@ -62,6 +72,7 @@ mod tests {
     #[test]
     fn kernel_texts_are_read() {
         assert_eq!(loadavg("2.59 1.73 0.86 3/120 4242\n"), Some(2.59));
+        assert_eq!(available_bytes("MemFree: 1 kB\nMemAvailable:  2048 kB\n"), Some(2 << 20));
         let stat = "cpu  100 10 20 1000 70 1 2 3 4 5\ncpu0 1 1 1 1\n";
         assert_eq!(cpu_ticks(stat), Some(CpuTicks { busy: 136, total: 1206 }));
         let own = "77 (a) b ) c) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16";

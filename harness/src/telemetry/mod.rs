@@ -3,6 +3,7 @@
 mod linux;
 
 pub use linux::Linux;
+pub(crate) use linux::available_memory;
 
 use crate::record::Regime;
 
