@@ -15,9 +15,11 @@ mod stop;
 pub mod subject;
 pub mod sweep;
 pub mod telemetry;
+mod text;
 
 pub use provenance::file_hash;
 pub use stop::Stop;
+pub use text::one_line;
 
 #[cfg(test)]
 mod testing;

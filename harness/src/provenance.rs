@@ -7,7 +7,7 @@ use crate::subject::{Finder, find_program};
 use sha2::{Digest, Sha256};
 use std::fs::{File, read_to_string};
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// SHA-256 of a file's bytes, lower-case hex.
@@ -30,13 +30,47 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 
-/// Identifies a model file.
+/// Identifies a model: a file, or a folder with weights and configuration. A folder's hash is that of the lines which
+/// `sha256sum` prints for its `.json` and `.safetensors` files, in order of their names' bytes.
 ///
 /// # Errors
-/// The file cannot be read.
+/// A file cannot be read, or a folder holds none.
 pub fn model(path: &Path) -> io::Result<Model> {
-    let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    Ok(Model { name, size_bytes: path.metadata()?.len(), file_hash: file_hash(path)? })
+    let size_bytes = model_bytes(path)?;
+    if !path.is_dir() {
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        return Ok(Model { name, size_bytes, file_hash: file_hash(path)? });
+    }
+    let mut hasher = Sha256::new();
+    for file in folder_files(path)? {
+        let name = file.file_name().unwrap_or_default();
+        hasher.update([file_hash(&file)?.as_bytes(), b"  ", name.as_encoded_bytes(), b"\n"].concat());
+    }
+    let name = path.canonicalize()?.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    Ok(Model { name, size_bytes, file_hash: hex(&hasher.finalize()) })
+}
+
+/// Bytes of a model's file or of its folder's files.
+///
+/// # Errors
+/// As [`model`].
+pub fn model_bytes(path: &Path) -> io::Result<u64> {
+    let files = if path.is_dir() { folder_files(path)? } else { vec![path.to_owned()] };
+    files.iter().map(|file| Ok(file.metadata()?.len())).sum()
+}
+
+/// The files that make up a folder's model, in order of their names.
+fn folder_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = folder.read_dir()?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
+    let is_part = |path: &PathBuf| {
+        path.extension().is_some_and(|end| end == "json" || end == "safetensors") && path.is_file()
+    };
+    let mut files: Vec<PathBuf> = entries.into_iter().filter(is_part).collect();
+    files.sort();
+    if files.is_empty() {
+        return Err(io::Error::new(io::ErrorKind::NotFound, "a folder without .safetensors and .json files"));
+    }
+    Ok(files)
 }
 
 /// The provenance record of a session that `command` starts here and now.
@@ -126,6 +160,21 @@ mod tests {
         assert_eq!((model.name.as_str(), model.size_bytes), ("a.b", 3));
         assert_eq!(model.file_hash, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
         assert!(file_hash(&dir.path().join("none")).is_err());
+    }
+
+    #[test]
+    fn a_folder_hashes_as_sha256sum_lists_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("Some.Model-1B");
+        std::fs::create_dir_all(folder.join("sub.json")).unwrap();
+        assert!(model(&folder).unwrap_err().to_string().contains(".safetensors"));
+        for (name, text) in [("model.safetensors", "abc"), ("config.json", "{}"), ("notes.txt", "x")] {
+            std::fs::write(folder.join(name), text).unwrap();
+        }
+        let model = model(&folder).unwrap();
+        assert_eq!((model.name.as_str(), model.size_bytes), ("Some.Model-1B", 5));
+        // sha256sum config.json model.safetensors | sha256sum
+        assert_eq!(model.file_hash, "bb26275d74d8b85c193d98418b10723876d6a1ef2da1f60287213e8b8a65bf38");
     }
 
     #[test]

@@ -44,7 +44,7 @@ fn an_engine_against_itself_is_equivalent_and_everything_is_recorded() {
         assert!(verdict.identical_binaries && verdict.floor_provisional);
         assert!(verdict.reasons.iter().any(|r| r.contains("provisional floor")), "{:?}", verdict.reasons);
         assert_eq!(verdict.run_ids.len(), 12);
-        let expected = if verdict.cell_id == "model/pp512" { 1000.0 } else { 100.0 };
+        let expected = if verdict.cell_id == "model/pp512" { 1e8 } else { 1e7 };
         assert!((verdict.median_a_tps.unwrap() / expected - 1.0).abs() < 0.01);
     }
     let records = bed.records();
@@ -172,7 +172,7 @@ fn short_repetitions_are_repeated_more_often_in_both_arms() {
     plan.tests = vec!["tg4".parse().unwrap()];
     assert_eq!(outcome(&bed, &plan).code(), Code::Pass);
     let counts: Vec<usize> = bed.runs().iter().map(|run| run.samples_ns.len()).collect();
-    // The fake engine says 40 ms for four tokens; 25 of them make a second.
+    // The fake engine says 400 ns for four tokens; 25 of them make 10 µs.
     assert_eq!(counts[..2], [3, 3]);
     assert!(counts[2..].iter().all(|n| (25..=26).contains(n) && *n == counts[2]), "{counts:?}");
 }
@@ -210,6 +210,7 @@ fn engines_that_fail_or_lie_are_failed_records_with_a_reason_and_never_timed() {
         ("threads", RunStatus::Invalid, "`n_threads` is 99, must be 2"),
         ("flags", RunStatus::Invalid, "`flash_attn` is 1, must be 0"),
         ("escape", RunStatus::Invalid, "left its group"),
+        ("slow", RunStatus::Invalid, "but its process ran for"),
     ] {
         let bed = Bed::new();
         bed.steer("rival/mode", mode);
@@ -268,13 +269,13 @@ fn a_rival_whose_prefill_fell_back_is_no_rival() {
 fn faster_than_memory_is_invalid() {
     let bed = Bed::new();
     let mut plan = short(&bed, "self", "llama.cpp");
-    // 1 MB a token at 100 tok/s is 0.1 GB/s.
-    plan.wall_gbps = Some(0.2);
+    // 1 MB a token at 10 million tok/s is 10 TB/s.
+    plan.wall_gbps = Some(20e3);
     let fine = outcome(&bed, &plan);
     assert_eq!(fine.code(), Code::Pass);
     let percent = bed.runs()[0].wall_percent.unwrap();
     assert!((percent - 50.0).abs() < 1.0, "{percent}");
-    plan.wall_gbps = Some(0.05);
+    plan.wall_gbps = Some(5e3);
     let outcome = outcome(&bed, &plan);
     assert_eq!(outcome.code(), Code::Unfit);
     assert!(only(&outcome).reasons[0].contains("above the wall"), "{:?}", only(&outcome).reasons);

@@ -87,10 +87,22 @@ fn a_check_that_dies_is_unfit_not_a_pass() {
 #[test]
 fn an_interrupted_gate_is_no_pass() {
     let bed = Bed::new();
+    let plan = plan(&bed, "self");
     bed.stop.request();
-    let outcome = run(&bed, &plan(&bed, "self"));
+    let outcome = run(&bed, &plan);
     assert_eq!((outcome.check.verdict, outcome.base.is_none()), (Judgement::Pass, true));
     assert_eq!(outcome.code(), Code::Interrupted);
+}
+
+#[test]
+fn a_check_that_the_user_ends_says_nothing_of_the_candidate() {
+    let bed = Bed::new();
+    let plan = plan(&bed, "config:mode=hangs");
+    bed.stop.request();
+    bed.stop.request();
+    let outcome = run(&bed, &plan);
+    assert_eq!((outcome.code(), outcome.check.verdict), (Code::Interrupted, Judgement::Inconclusive));
+    assert_eq!(outcome.check.reasons, ["interrupted while results were checked"]);
 }
 
 #[test]

@@ -87,6 +87,19 @@ fn a_stage_that_fails_does_not_stop_the_others() {
 }
 
 #[test]
+fn output_that_cannot_be_kept_does_not_end_the_night() {
+    let bed = Bed::new();
+    let summary = run(&bed, &plan(&bed, &["nolog"]));
+    assert_eq!((names(&summary).last(), summary.code), (Some(&"board"), Code::Unfit));
+    let text = summary.text();
+    assert!(text.contains("not kept: ") && text.contains("01-doctor.out: No such file"), "{text}");
+    assert!(
+        text.contains("summary.json: No such file") && text.ends_with("verdict: unfit (exit 5)\n"),
+        "{text}"
+    );
+}
+
+#[test]
 fn slower_than_untuned_counts_and_slower_than_a_rival_does_not() {
     let bed = Bed::new();
     let summary = run(&bed, &plan(&bed, &["behind"]));

@@ -7,7 +7,9 @@ use crate::Stop;
 use crate::child::Finished;
 use crate::record::{ArmId, Exit, Log, LogError, Model, Phase, Run, RunStatus, Verdict};
 use crate::stats::{self, Noise};
-use crate::subject::{BenchResult, SanityContext, Subject, describe, portable_argv, read_output, sanity};
+use crate::subject::{
+    BenchResult, SanityContext, Subject, describe, portable_argv, read_output, sanity, told,
+};
 use crate::telemetry::Telemetry;
 use std::path::Path;
 use std::time::Duration;
@@ -270,6 +272,7 @@ impl Lab<'_, '_> {
                 ask: &ask,
                 wall_gbps: plan.wall_gbps,
                 bytes_per_token,
+                duration: Duration::from_nanos(run.duration_ns),
             };
             let sane = sanity(&result, &context).map_err(|reason| (RunStatus::Invalid, reason));
             fill(&mut run, result, bytes_per_token, plan.wall_gbps);
@@ -292,10 +295,7 @@ impl Lab<'_, '_> {
 }
 
 fn read_finished(done: &Finished, subject: &Subject) -> Result<BenchResult, (RunStatus, String)> {
-    let told = || {
-        let tail = done.stderr.tail(3);
-        if tail.is_empty() { String::new() } else { format!("; it said: {tail}") }
-    };
+    let told = || told(&done.stderr, 3);
     if done.exit.timeout {
         return Err((RunStatus::Timeout, format!("stopped at its time limit{}", told())));
     }

@@ -6,8 +6,8 @@
 //! and only before its leader is reaped, while its number cannot belong to anyone else.
 #![allow(unsafe_code, reason = "signals have to be set between fork and exec")]
 
-use crate::Stop;
 use crate::record::Exit;
+use crate::{Stop, one_line};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open,
@@ -220,11 +220,11 @@ impl Captured {
         String::from_utf8_lossy(&self.bytes).into_owned()
     }
 
-    /// The last lines, for an error message.
+    /// The last lines as one, for an error message.
     pub fn tail(&self, lines: usize) -> String {
         let text = self.text();
         let all: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
-        all[all.len().saturating_sub(lines)..].join(" | ")
+        one_line(&all[all.len().saturating_sub(lines)..].join(" | "), 1000)
     }
 }
 

@@ -15,7 +15,7 @@ use crate::child::ChildError;
 use crate::exit::Code;
 use crate::provenance;
 use crate::record::{Arm, ArmId, Judgement, Log, Verdict};
-use crate::subject::{Finder, Subject, describe};
+use crate::subject::{Finder, Subject, describe, told};
 use serde_json::{Map, Value};
 use std::time::Duration;
 
@@ -78,7 +78,12 @@ pub fn run(
     let competitors = plan.rivals.iter().map(crate::ab::competitor).collect();
     let session = provenance::session("gate", finder, Some(plan.ab.design()), competitors);
     log.append(session.map_err(|source| AbError::Io { path: finder.self_exe.clone(), source })?)?;
-    let check = check(plan, context)?;
+    let mut check = check(plan, context)?;
+    if context.stop.now() {
+        // What ended the check was the user, so it says nothing of the candidate.
+        check.verdict = Judgement::Inconclusive;
+        check.reasons = vec!["interrupted while results were checked".to_owned()];
+    }
     log.append(check.clone())?;
     context.events.event(&Event::Verdict(&check));
     let mut outcome = GateOutcome { check, base: None, rivals: Vec::new(), interrupted: false };
@@ -138,7 +143,7 @@ fn self_check(subject: &Subject, plan: &GatePlan, context: &mut Context<'_>) -> 
     let launch = subject.check(Some(&plan.ab.model), plan.check_limit);
     let launch = launch.ok_or_else(|| format!("`{spec}` has no check"))?;
     let done = launch.run(context.stop).map_err(|e: ChildError| e.to_string())?;
-    let told = || format!("`{spec}` check: {}: {}", describe(&done.exit), done.stderr.tail(3));
+    let told = || format!("`{spec}` check: {}{}", describe(&done.exit), told(&done.stderr, 3));
     // 4 says that something is wrong, and then the report says what.
     if !matches!(done.exit.code, Some(0 | 4)) {
         return Err(told());

@@ -74,6 +74,8 @@ pub struct Summary {
     pub stages: Vec<StageResult>,
     /// Rivals left out, and why.
     pub left_out: Vec<String>,
+    /// Output and summaries that could not be kept.
+    pub not_kept: Vec<String>,
     /// Whether the user stopped it.
     pub interrupted: bool,
     /// The verdict of the night.
@@ -124,29 +126,32 @@ pub fn run(plan: &NightlyPlan, events: &mut dyn NightlyEvents, stop: &Stop) -> R
     let log_dir = plan.data_dir.join("nightly").join(stamp);
     fs::create_dir_all(&log_dir).map_err(io_error(&log_dir))?;
     let model = if let ModelSource::File(path) = &plan.model { Some(path.clone()) } else { None };
-    let mut night = Night { plan, log_dir, model, results: Vec::new() };
+    let mut night = Night { plan, log_dir, model, results: Vec::new(), not_kept: Vec::new() };
     for stage in stages::all(plan) {
         let result = match night.why_not(&stage, stop) {
             Some(reason) => skipped(&stage, reason),
-            None => night.run_stage(&stage, events, stop)?,
+            None => night.run_stage(&stage, events, stop),
         };
         events.finished(&result);
         night.results.push(result);
     }
     let interrupted = stop.requested();
     let counted = night.results.iter().filter(|r| r.counts).filter_map(|r| r.code);
-    let code = Code::worst(counted.chain(interrupted.then_some(Code::Interrupted)));
-    let summary = Summary {
+    let lost = (!night.not_kept.is_empty()).then_some(Code::Unfit);
+    let code = Code::worst(counted.chain(interrupted.then_some(Code::Interrupted)).chain(lost));
+    let mut summary = Summary {
         log_dir: night.log_dir,
         model: night.model,
         stages: night.results,
         left_out: plan.left_out.clone(),
+        not_kept: night.not_kept,
         interrupted,
         code,
     };
-    let path = summary.log_dir.join("summary.json");
-    let json = serde_json::to_string_pretty(&summary).map_err(|e| io_error(&path)(e.into()))?;
-    fs::write(&path, json + "\n").map_err(io_error(&path))?;
+    if let Err(error) = summary.save() {
+        summary.not_kept.push(error.to_string());
+        summary.code = Code::worst([code, Code::Unfit]);
+    }
     Ok(summary)
 }
 
@@ -177,6 +182,7 @@ struct Night<'a> {
     log_dir: PathBuf,
     model: Option<PathBuf>,
     results: Vec<StageResult>,
+    not_kept: Vec<String>,
 }
 
 fn skipped(stage: &Stage, reason: String) -> StageResult {
@@ -205,12 +211,7 @@ impl Night<'_> {
         }
     }
 
-    fn run_stage(
-        &mut self,
-        stage: &Stage,
-        events: &mut dyn NightlyEvents,
-        stop: &Stop,
-    ) -> Result<StageResult, NightlyError> {
+    fn run_stage(&mut self, stage: &Stage, events: &mut dyn NightlyEvents, stop: &Stop) -> StageResult {
         let mut launch = Launch::new(&self.plan.exe);
         launch.args = stage.args(self.model.as_deref());
         launch.args.extend(self.plan.args.iter().cloned());
@@ -225,8 +226,9 @@ impl Night<'_> {
         let log = self.log_dir.join(format!("{:02}-{}", self.results.len() + 1, stage.name));
         let (code, outcome) = match &ran {
             Ok(done) => {
-                keep(&log, "out", &done.stdout.bytes)?;
-                keep(&log, "err", &done.stderr.bytes)?;
+                // A full disk costs the output, not the night.
+                let kept = [keep(&log, "out", &done.stdout.bytes), keep(&log, "err", &done.stderr.bytes)];
+                self.not_kept.extend(kept.into_iter().filter_map(Result::err).map(|error| error.to_string()));
                 (code_of(done), outcome(done))
             }
             Err(e) => (Code::Unfit, e.to_string()),
@@ -235,7 +237,7 @@ impl Night<'_> {
             self.model = model_path(&done.stdout.text());
         }
         let counts = stage.counts.holds_for(code) && !(stage.makes_model && stage.has_fallback);
-        Ok(StageResult {
+        StageResult {
             name: stage.name.clone(),
             args,
             skipped: None,
@@ -244,7 +246,7 @@ impl Night<'_> {
             counts,
             seconds,
             log: Some(log),
-        })
+        }
     }
 }
 
@@ -274,6 +276,13 @@ fn model_path(stdout: &str) -> Option<PathBuf> {
 }
 
 impl Summary {
+    /// Writes it beside the stages' output.
+    fn save(&self) -> Result<(), NightlyError> {
+        let path = self.log_dir.join("summary.json");
+        let json = serde_json::to_string_pretty(self).map_err(|e| io_error(&path)(e.into()))?;
+        fs::write(&path, json + "\n").map_err(io_error(&path))
+    }
+
     /// For people: one line a stage, then the verdict.
     pub fn text(&self) -> String {
         use std::fmt::Write as _;
@@ -286,6 +295,9 @@ impl Summary {
         }
         for rival in &self.left_out {
             _ = writeln!(text, "left out: {rival}");
+        }
+        for problem in &self.not_kept {
+            _ = writeln!(text, "not kept: {problem}");
         }
         _ = writeln!(text, "logs: {}", self.log_dir.display());
         _ = writeln!(text, "verdict: {} (exit {})", self.code.words(), self.code.number());

@@ -1,11 +1,15 @@
 //! Manifests: what `competitors/*.toml` says about an engine.
 
 use super::SubjectError;
+use crate::one_line;
 use crate::record::TestShape;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+
+/// Characters of a name.
+const LONGEST_NAME: usize = 60;
 
 /// One engine: how it is found, launched, read and checked. `competitors/README.md` explains the keys.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -23,6 +27,9 @@ pub struct Manifest {
     pub version: Vec<String>,
     /// What to do when it is not found.
     pub install: String,
+    /// Arguments of a launch that fails where it cannot be measured as asked, with `{model}` and `{context}`.
+    #[serde(default)]
+    pub preflight: Vec<String>,
     /// How it is measured.
     pub bench: Bench,
     /// How it takes a configuration overlay, if it does.
@@ -167,16 +174,22 @@ impl Manifest {
     /// Parses the TOML text of a manifest; `origin` is used in errors.
     ///
     /// # Errors
-    /// Malformed TOML, unknown keys or placeholders, or an empty name.
+    /// Malformed TOML, unknown keys or placeholders, or a name that is none.
     pub fn parse(origin: &str, text: &str) -> Result<Manifest, SubjectError> {
         let fail = |problem: String| SubjectError::Manifest { origin: origin.to_owned(), problem };
         let manifest: Manifest = toml::from_str(text).map_err(|e| fail(e.to_string()))?;
-        if manifest.name.is_empty()
-            || manifest.binary.is_empty()
-            || Path::new(&manifest.binary).components().count() != 1
-        {
-            return Err(fail("`name` must not be empty, and `binary` must be a file name".into()));
+        let is_word =
+            |text: &str| !text.is_empty() && one_line(text, LONGEST_NAME) == text && !text.contains('/');
+        let reserved = manifest.name == "self" || manifest.name.starts_with("config:");
+        if !is_word(&manifest.name) || reserved || manifest.name.starts_with(['.', '-']) {
+            return Err(fail(
+                "`name` must be a short word, not a path, and neither `self` nor `config:…`".into(),
+            ));
         }
+        if !is_word(&manifest.binary) || manifest.binary.starts_with('.') {
+            return Err(fail("`binary` must be a file name, without folders".into()));
+        }
+        check_placeholders(&manifest.preflight, &["model", "context"]).map_err(fail)?;
         let bench = &manifest.bench;
         let best =
             [&bench.prompt, &bench.decode].into_iter().flat_map(|b| b.args.iter().chain(b.equals.values()));
@@ -289,10 +302,16 @@ mod tests {
             ("{n_prompt}", "{prompt}", "no placeholder {prompt}"),
             ("n_threads = \"{threads}\"", "n_threads = \"{cores}\"", "no placeholder {cores}"),
             ("\"llama-bench\"\nversion", "\"../llama-bench\"\nversion", "`binary` must be a file name"),
+            ("\"llama-bench\"\nversion", "\"..\"\nversion", "`binary` must be a file name"),
+            ("\"llama.cpp\"", "\"llama/cpp\"", "`name` must be"),
+            ("\"llama.cpp\"", "\"llama\\u001b[31m\"", "`name` must be"),
+            ("\"llama.cpp\"", "\"self\"", "`name` must be"),
+            ("\"llama.cpp\"", "\"config:slow=3%\"", "`name` must be"),
+            ("\"llama.cpp\"", "\"..\"", "`name` must be"),
         ] {
             let bad = good.replacen(from, to, 1);
             assert_ne!(bad, good, "{from}");
-            let error = Manifest::parse("x.toml", &bad).unwrap_err().to_string();
+            let error = Manifest::parse("x.toml", &bad).expect_err(to).to_string();
             assert!(error.contains(expect) && error.contains("x.toml"), "{error}");
         }
     }

@@ -9,15 +9,18 @@ mod output;
 pub use manifest::{Ask, Bench, Best, Check, Manifest, OutputKind, Overlay, Registry, Sanity};
 pub use output::{BenchResult, SanityContext, read_output, sanity};
 
-use crate::child::{ChildError, Launch};
+use crate::child::{Captured, ChildError, Launch};
 use crate::exit::Code;
-use crate::{Stop, file_hash};
+use crate::{Stop, file_hash, one_line};
 use manifest::expand;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
+
+/// Characters of a version line that are kept.
+const LONGEST_VERSION: usize = 200;
 
 /// Name of memra's own manifest.
 pub const MEMRA: &str = "memra";
@@ -59,6 +62,19 @@ pub enum SubjectError {
         /// What to do.
         install: String,
     },
+    /// It cannot be measured as asked: its configuration, the model, or the tests are at fault.
+    #[error("subject `{spec}`: {told}")]
+    Refused {
+        /// As given.
+        spec: String,
+        /// What it said.
+        told: String,
+        /// The exit code that it gave.
+        code: Code,
+    },
+    /// The user asked for a stop.
+    #[error("interrupted before anything was measured")]
+    Interrupted,
     /// It was found, but does not tell its version.
     #[error("{program} does not tell its version: {problem}")]
     Version {
@@ -76,6 +92,8 @@ impl SubjectError {
             SubjectError::Manifest { .. } | SubjectError::Io { .. } | SubjectError::Spec { .. } => {
                 Code::Usage
             }
+            SubjectError::Refused { code, .. } => *code,
+            SubjectError::Interrupted => Code::Interrupted,
             SubjectError::NotFound { .. } | SubjectError::Version { .. } => Code::CompetitorFailed,
         }
     }
@@ -128,7 +146,7 @@ pub struct Subject {
     pub binary_hash: String,
     /// When it was written, and its length.
     stamp: (SystemTime, u64),
-    /// First line that its version command printed.
+    /// First line that its version command printed, as far as it is fit to be shown.
     pub version: String,
     /// Arguments that carry the caller's configuration; they precede the overlay.
     pub base_args: Vec<OsString>,
@@ -168,7 +186,16 @@ impl Finder {
             None if is_path => format!("{}@{}", file_name(spec.as_ref()), &subject.binary_hash[..8]),
             _ => spec.to_owned(),
         };
-        subject.version = subject.ask_version(stop)?;
+        subject.version = match subject.ask_version(stop) {
+            // Whatever file it is, its path was meant to be that of a memra.
+            Err(SubjectError::Version { problem: told, .. }) if is_path => {
+                return Err(problem(format!("not a memra binary: it does not tell its version: {told}")));
+            }
+            Ok(version) if is_path && !version.starts_with(MEMRA) => {
+                return Err(problem(format!("not a memra binary: its version is `{version}`")));
+            }
+            told => told?,
+        };
         Ok(subject)
     }
 
@@ -310,6 +337,37 @@ impl Subject {
         self.launch(args, time_limit)
     }
 
+    /// Asks it, where it can be asked, whether it can be measured on this model with `context` tokens.
+    ///
+    /// # Errors
+    /// [`SubjectError::Refused`] when it says that something was asked wrongly or is damaged. Any other failure is left
+    /// for the measurement to meet.
+    pub fn preflight(&self, model: &Path, context: u64, stop: &Stop) -> Result<(), SubjectError> {
+        if self.manifest.preflight.is_empty() {
+            return Ok(());
+        }
+        let value = |name: &str| match name {
+            "model" => Some(model.as_os_str().to_owned()),
+            "context" => Some(context.to_string().into()),
+            _ => None,
+        };
+        let args = self.manifest.preflight.iter().map(|template| expand(template, value)).collect();
+        let launch = Launch { pass_interrupt: true, ..self.launch(args, Duration::from_secs(60)) };
+        let done = launch.run(stop);
+        if stop.requested() {
+            return Err(SubjectError::Interrupted);
+        }
+        let code = done.as_ref().ok().and_then(|done| done.exit.code).and_then(Code::from_number);
+        match (done, code) {
+            (Ok(done), Some(code @ (Code::Usage | Code::Corrupt))) => {
+                let told = done.stderr.tail(3);
+                let told = told.strip_prefix("memra: ").unwrap_or(&told).to_owned();
+                Err(SubjectError::Refused { spec: self.spec.clone(), told, code })
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// A launch of its correctness check, if it has one.
     pub fn check(&self, model: Option<&Path>, time_limit: Duration) -> Option<Launch> {
         let check = self.manifest.check.as_ref()?;
@@ -360,16 +418,27 @@ impl Subject {
             env: self.env.clone(),
             time_limit: Duration::from_secs(20),
             output_cap: 64 << 10,
+            pass_interrupt: true,
             ..Launch::new(&self.binary)
         };
-        let done = launch.run(stop).map_err(|e: ChildError| fail(e.source.to_string()))?;
+        let done = launch.run(stop);
+        if stop.requested() {
+            return Err(SubjectError::Interrupted);
+        }
+        let done = done.map_err(|e: ChildError| fail(e.source.to_string()))?;
         if done.exit.code != Some(0) {
-            return Err(fail(format!("{}: {}", describe(&done.exit), done.stderr.tail(2))));
+            return Err(fail(format!("{}{}", describe(&done.exit), told(&done.stderr, 2))));
         }
         let texts = [done.stdout.text(), done.stderr.text()];
-        let line = texts.iter().flat_map(|t| t.lines()).map(str::trim).find(|line| !line.is_empty());
-        line.map(str::to_owned).ok_or_else(|| fail("it printed nothing".into()))
+        let lines = texts.iter().flat_map(|t| t.lines()).map(|line| one_line(line.trim(), LONGEST_VERSION));
+        { lines }.find(|line| !line.is_empty()).ok_or_else(|| fail("it printed nothing".into()))
     }
+}
+
+/// What a failed process said last, to follow how it ended; nothing where it said nothing.
+pub(crate) fn told(stderr: &Captured, lines: usize) -> String {
+    let tail = stderr.tail(lines);
+    if tail.is_empty() { tail } else { format!("; it said: {tail}") }
 }
 
 /// How a process ended, in words.

@@ -1,10 +1,12 @@
 //! Reading what an engine printed, and judging whether it can be true.
 
 use super::{Ask, Manifest, OutputKind};
-use crate::record::TestShape;
+use crate::one_line;
+use crate::record::{MAX_TPS, TestShape};
 use serde_json::{Map, Value};
+use std::time::Duration;
 
-/// How far above the measured wall a decode rate is still believed. A host's caches and clock differ by a few percent
+/// How far above the measured wall a rate is still believed. A host's caches and clock differ by a few percent
 /// between the probe and the run; a wrong count of bytes or a lying clock is off by more.
 const MAX_OVER_WALL: f64 = 1.25;
 
@@ -91,7 +93,7 @@ fn whole_numbers(fields: &Map<String, Value>, name: &str) -> Option<Vec<u64>> {
 }
 
 fn head(line: &str) -> String {
-    line.chars().take(120).collect()
+    one_line(line, 120)
 }
 
 impl BenchResult {
@@ -113,6 +115,8 @@ pub struct SanityContext<'a> {
     pub wall_gbps: Option<f64>,
     /// Bytes that a token must read, if either arm told.
     pub bytes_per_token: Option<u64>,
+    /// How long the whole process ran.
+    pub duration: Duration,
 }
 
 /// Why a result cannot be used, if it cannot.
@@ -120,7 +124,7 @@ pub struct SanityContext<'a> {
 /// # Errors
 /// The first rule it breaks, with the values.
 pub fn sanity(result: &BenchResult, context: &SanityContext<'_>) -> Result<(), String> {
-    let SanityContext { manifest, ask, wall_gbps, bytes_per_token } = *context;
+    let SanityContext { manifest, ask, .. } = *context;
     if result.test != ask.test {
         return Err(format!("it ran {:?}, asked for {:?}", result.test, ask.test));
     }
@@ -147,20 +151,33 @@ pub fn sanity(result: &BenchResult, context: &SanityContext<'_>) -> Result<(), S
             None => return Err(format!("it does not state `{field}`, which must be {expected}")),
         };
         if actual != expected {
-            return Err(format!("`{field}` is {actual}, must be {expected}"));
+            return Err(format!("`{field}` is {}, must be {expected}", one_line(&actual, 120)));
         }
     }
-    if let (Some(wall), Some(bytes)) = (wall_gbps, bytes_per_token)
-        && ask.test.n_gen > 0
-        && ask.test.n_prompt == 0
-    {
-        let fastest = rates.iter().copied().fold(0.0, f64::max);
-        let needed = fastest * bytes as f64 / 1e9;
-        if needed > MAX_OVER_WALL * wall {
-            return Err(format!(
-                "{fastest:.1} tok/s would read {needed:.1} GB/s, above the wall of {wall:.1}"
-            ));
-        }
+    if let Some(rate) = rates.iter().find(|rate| **rate > MAX_TPS) {
+        return Err(format!("{rate:.1e} tok/s is more than any engine does"));
+    }
+    physical(result, context)
+}
+
+/// No more time than the process had, and no faster than memory lets the weights be read: once a generated token, and
+/// once a prompt at least.
+fn physical(result: &BenchResult, context: &SanityContext<'_>) -> Result<(), String> {
+    let timed: u128 = result.samples_ns.iter().chain(&result.warmup_ns).map(|ns| u128::from(*ns)).sum();
+    if timed > context.duration.as_nanos() {
+        let (timed, ran) = (timed as f64 / 1e9, context.duration.as_secs_f64());
+        return Err(format!("its times add up to {timed:.3} s, but its process ran for {ran:.3} s"));
+    }
+    let (Some(wall), Some(bytes), Some(fastest)) =
+        (context.wall_gbps, context.bytes_per_token, result.samples_ns.iter().min())
+    else {
+        return Ok(());
+    };
+    let passes = f64::from(result.test.n_gen) + if result.test.n_prompt > 0 { 1.0 } else { 0.0 };
+    let needed = passes * bytes as f64 / *fastest as f64;
+    if needed > MAX_OVER_WALL * wall {
+        let (test, ms) = (result.test, *fastest as f64 / 1e6);
+        return Err(format!("{test} in {ms:.3} ms would read {needed:.1} GB/s, above the wall of {wall:.1}"));
     }
     Ok(())
 }

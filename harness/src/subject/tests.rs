@@ -9,12 +9,17 @@ fn ask() -> Ask {
 }
 
 fn judge(text: &str, ask: &Ask) -> Result<(), String> {
+    judge_within(text, ask, Duration::from_millis(453))
+}
+
+/// Judges what a process that ran for `duration` printed.
+fn judge_within(text: &str, ask: &Ask, duration: Duration) -> Result<(), String> {
     let registry = Registry::builtin().unwrap();
     let manifest = registry.get("llama.cpp").unwrap();
     let result = read_output(OutputKind::LlamaBench, text.as_bytes())?;
     sanity(
         &result,
-        &SanityContext { manifest, ask, wall_gbps: Some(10.0), bytes_per_token: Some(90_000_000) },
+        &SanityContext { manifest, ask, wall_gbps: Some(10.0), bytes_per_token: Some(90_000_000), duration },
     )
 }
 
@@ -62,6 +67,23 @@ fn a_decode_rate_above_the_wall_is_not_believed() {
     ask.test = TestShape { n_prompt: 0, n_gen: 64, n_depth: 0 };
     let problem = judge(&decode, &ask).unwrap_err();
     assert!(problem.contains("above the wall"), "{problem}");
+}
+
+#[test]
+fn times_longer_than_the_process_are_not_believed() {
+    let problem = judge_within(LLAMA, &ask(), Duration::from_millis(452)).unwrap_err();
+    assert!(problem.contains("add up to 0.453 s") && problem.contains("ran for 0.452 s"), "{problem}");
+    let warm = LLAMA.replacen("\"samples_ns\"", "\"memra_warmup_ns\": [ 1000000 ], \"samples_ns\"", 1);
+    assert!(judge(&warm, &ask()).unwrap_err().contains("add up"), "untimed repetitions take time too");
+}
+
+#[test]
+fn a_prompt_faster_than_one_pass_over_the_weights_is_not_believed() {
+    // 90 MB in 7 ms are 12.9 GB/s against a wall of 10.
+    let fast = LLAMA.replacen("225855392", "7000000", 1).replacen("283.367", "9142.857", 1);
+    let problem = judge(&fast, &ask()).unwrap_err();
+    assert!(problem.contains("pp64 in 7.000 ms") && problem.contains("above the wall"), "{problem}");
+    judge(&fast.replacen("7000000", "7500000", 1).replacen("9142.857", "8533.333", 1), &ask()).unwrap();
 }
 
 #[test]
@@ -150,6 +172,53 @@ fn engines_are_found_where_the_caller_says_and_errors_say_where_they_were_sought
     let error = finder.resolve("llama-cpp", &stop).unwrap_err();
     assert_eq!(error.code(), Code::Usage);
     assert!(error.to_string().contains("one of: llama.cpp, memra"), "{error}");
+}
+
+#[test]
+fn a_path_that_is_no_memra_was_given_wrongly() {
+    let dir = tempfile::tempdir().unwrap();
+    let finder = finder(dir.path(), &[("no", "exit 1"), ("other", "echo 'true (coreutils)'")]);
+    std::fs::write(dir.path().join("text"), "no program").unwrap();
+    for (name, expect) in [("no", "exit code 1"), ("other", "true (coreutils)"), ("text", "ermission")] {
+        let error = finder.resolve(dir.path().join(name).to_str().unwrap(), &Stop::new()).unwrap_err();
+        assert_eq!(error.code(), Code::Usage, "{error}");
+        assert!(error.to_string().contains(expect) && error.to_string().contains("not a memra"), "{error}");
+    }
+}
+
+#[test]
+fn what_is_printed_as_a_version_is_clipped_and_cannot_steer_a_terminal() {
+    let dir = tempfile::tempdir().unwrap();
+    let long = "head -c 60000 /dev/zero | tr '\\0' v";
+    let evil = "printf '\\n \\033[31mv\\001\\377 9\\n'";
+    let finder = finder(dir.path(), &[("memra", evil), ("bin/llama-bench", long)]);
+    assert_eq!(finder.resolve("self", &Stop::new()).unwrap().version, "[31mv\u{fffd} 9");
+    assert_eq!(finder.resolve("llama.cpp", &Stop::new()).unwrap().version.chars().count(), LONGEST_VERSION);
+}
+
+#[test]
+fn what_a_memra_refuses_is_refused_with_its_code_and_words() {
+    let dir = tempfile::tempdir().unwrap();
+    let plan = "case $* in --version) echo memra ;; *slow=500*) echo 'memra: too slow' >&2; exit 2 ;; \
+                *bad.gguf*) exit 7 ;; *context=99\\ *) exit 5 ;; esac";
+    let finder = finder(dir.path(), &[("memra", plan), ("bin/llama-bench", "echo v1")]);
+    let stop = Stop::new();
+    let ask = |spec: &str, model: &str, context| {
+        finder.resolve(spec, &stop).unwrap().preflight(Path::new(model), context, &stop)
+    };
+    assert!(ask("self", "m.gguf", 1).is_ok() && ask("llama.cpp", "bad.gguf", 1).is_ok());
+    let error = ask("config:slow=500%", "m.gguf", 1).unwrap_err();
+    assert_eq!(
+        (error.code(), error.to_string().as_str()),
+        (Code::Usage, "subject `config:slow=500%`: too slow")
+    );
+    assert_eq!(ask("self", "bad.gguf", 1).unwrap_err().code(), Code::Corrupt);
+    assert!(
+        ask("self", "m.gguf", 99).is_ok(),
+        "what is not the asker's fault is for the measurement to meet"
+    );
+    stop.request();
+    assert_eq!(finder.resolve("self", &stop).unwrap_err().code(), Code::Interrupted);
 }
 
 #[test]

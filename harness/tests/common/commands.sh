@@ -9,6 +9,7 @@ case $command in
       far) distance=0.2 ;;
       newbits) hash=h2 ;;
       checkdies) kill -ABRT $$ ;;
+      hangs) sleep 1000 ;;
     esac
     echo "{\"kernels\":[{\"family\":\"matmul\",\"key\":\"matmul/Q4_1\",\"status\":\"$status\",\"max_err\":0.5,\"reason\":null}],"
     echo "\"model\":{\"identical\":$identical,\"first_difference\":null,\"mean_abs_dlogprob\":$distance,\"logits_hash\":\"$hash\",\"order_keys\":[\"o\"]}}"
@@ -17,5 +18,6 @@ case $command in
   synth) : > "$here/tiny.gguf"; echo "$here/tiny.gguf" ;;
   sweep) [ "$mode" = sweepfails ] && exit 4; [ "$mode" = sweephangs ] && sleep 1000 ;;
   ab) [ "$mode" = behind ] && exit 1; [ "$mode" = panics ] && exit 101 ;;
+  doctor) [ "$mode" = nolog ] && rm -r "$here"/data/nightly/* ;;
   *) echo "$command" ;;
 esac

@@ -1,6 +1,7 @@
 #!/bin/sh
 # A fake engine for the harness's tests: prints llama-bench's JSON at once, with rates that follow from its arguments and a
-# counter, and does on demand what bad engines do. Called like memra (`bench`, `check`) or like llama-bench.
+# counter, and does on demand what bad engines do. Called like memra (`bench`, `check`) or like llama-bench. Its times are
+# of microseconds, since it runs for milliseconds.
 #
 # Beside it lie: `count` (launches so far), `drift` (percent by which every launch is slower than the one before),
 # `noise` (amplitude in percent), `mode` (what `bench` does wrong, for an engine that takes no --set).
@@ -10,7 +11,7 @@ mode=$(cat "$here/mode" 2>/dev/null)
 while [ $# -gt 0 ]; do
   case $1 in
     --version) echo "fake 1.0"; exit 0 ;;
-    check | doctor | pull | synth | probe | sweep | ab | board) command=$1 ;;
+    check | doctor | plan | pull | synth | probe | sweep | ab | board) command=$1 ;;
     -m | --model) shift; model=$1 ;;
     -p) shift; n_prompt=$1 ;;
     -n) shift; n_gen=$1 ;;
@@ -54,9 +55,10 @@ case $mode in
   escape) setsid sleep 5 & ;;
   later) [ "$n" -ge 20 ] && exit 1 ;;
 esac
-rate=1000
-[ "$n_gen" -gt 0 ] && rate=100
-[ "$mode" = fallback ] && [ "$n_prompt" -gt 0 ] && rate=10
+rate=100000000
+[ "$n_gen" -gt 0 ] && rate=10000000
+[ "$mode" = slow ] && rate=1
+[ "$mode" = fallback ] && [ "$n_prompt" -gt 0 ] && rate=1000000
 awk -v n="$n" -v rate="$rate" -v slow="$slow" -v reps="$reps" -v tokens=$((n_prompt + n_gen)) \
   -v noise="$(cat "$here/noise" 2>/dev/null || echo 0.1)" -v drift="$(cat "$here/drift" 2>/dev/null || echo 0)" \
   -v head="{\"build_commit\":\"f\",\"n_threads\":$threads,$flags,\"n_prompt\":$n_prompt,\"n_gen\":$n_gen,\"n_depth\":$n_depth" '

@@ -49,6 +49,7 @@ impl Bed {
         let resolve = |spec| self.finder.resolve(spec, &self.stop).unwrap();
         let mut plan = Plan::new(resolve(a), resolve(b), self.path("model.gguf"), 2);
         plan.run_limit = std::time::Duration::from_secs(20);
+        plan.min_timed = std::time::Duration::from_micros(10);
         plan
     }
 
