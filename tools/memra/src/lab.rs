@@ -2,17 +2,19 @@
 
 use crate::context::{Context, print_json, print_table};
 use crate::engine;
+use crate::exit::Failure;
 use crate::models::ModelArg;
 use crate::output::say;
 use anyhow::Context as _;
 use indicatif::ProgressBar;
 use memra_harness::ab::{self, Event, Outcome, Plan};
 use memra_harness::record::{Log, RunStatus, TestShape, Verdict};
-use memra_harness::subject::{Finder, Registry};
+use memra_harness::subject::{Finder, Registry, Subject};
 use memra_harness::telemetry::Linux;
-use memra_harness::{Stop, exit::Code};
+use memra_harness::{Stop, exit::Code, provenance};
 use serde::Serialize;
-use std::path::PathBuf;
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Where engines are installed that memra fetched.
@@ -81,13 +83,15 @@ impl PairArgs {
         cx: &Context,
     ) -> anyhow::Result<Plan> {
         let model = self.model.resolve(cx)?;
-        let bytes = model.metadata().with_context(|| model.display().to_string())?.len();
+        let bytes = provenance::model_bytes(&model).with_context(|| model.display().to_string())?;
         let harness = &cx.config().harness;
         let threads = u32::try_from(engine::threads(cx)).unwrap_or(u32::MAX);
         let plan = Plan::new(finder.resolve(a, stop)?, finder.resolve(b, stop)?, model, threads);
+        let tests = distinct(&self.tests);
+        preflight([&plan.a, &plan.b], &plan.model, &tests, stop, cx)?;
         let plan = if self.quick { plan.quick() } else { plan };
         Ok(Plan {
-            tests: self.tests.clone(),
+            tests,
             reps: self.reps.unwrap_or(plan.reps),
             margin: harness.margin.fraction(),
             seed: harness.seed,
@@ -97,6 +101,34 @@ impl PairArgs {
             ..plan
         })
     }
+}
+
+/// `tests` without repetitions.
+fn distinct(tests: &[TestShape]) -> Vec<TestShape> {
+    let mut seen = HashSet::new();
+    tests.iter().copied().filter(|test| seen.insert(*test)).collect()
+}
+
+/// Refuses, before anything is logged, what no comparison could measure.
+fn preflight(
+    subjects: [&Subject; 2],
+    model: &Path,
+    tests: &[TestShape],
+    stop: &Stop,
+    cx: &Context,
+) -> anyhow::Result<()> {
+    let tokens = |test: &TestShape| [test.n_prompt, test.n_gen, test.n_depth].map(u64::from).iter().sum();
+    let needed: u64 = tests.iter().map(tokens).max().unwrap_or(0);
+    let configured = cx.config().engine.context as u64;
+    if configured > 0 && configured < needed {
+        return Err(Failure::usage(format!(
+            "the longest test needs {needed} tokens of context; engine.context is {configured}"
+        )));
+    }
+    for subject in subjects {
+        subject.preflight(model, needed, stop)?;
+    }
+    Ok(())
 }
 
 /// Runs `work` on a new session's log with progress shown.
@@ -132,7 +164,8 @@ impl ab::Events for Talk {
             Event::Planned { plan, cells, launches: (fewest, most), log } => {
                 let (a, b) = (&plan.a, &plan.b);
                 self.say(&format!("A: {} ({})\nB: {} ({})", a.spec, a.version, b.spec, b.version));
-                self.say(&format!("{}: {fewest} to {most} runs, log {}", cells.join(", "), log.display()));
+                let runs = span(fewest.to_string(), &most.to_string());
+                self.say(&format!("{}: {runs} runs, log {}", cells.join(", "), log.display()));
                 self.bar.set_length(u64::from(*most));
             }
             Event::Launching { cell, subject, phase, pair } => {
@@ -146,9 +179,8 @@ impl ab::Events for Talk {
                 }
             }
             Event::Estimate { shortest, longest } => {
-                let minutes = |time: &Duration| time.as_secs_f64() / 60.0;
-                let (shortest, longest) = (minutes(shortest), minutes(longest));
-                self.say(&format!("about {shortest:.0} to {longest:.0} minutes to go"));
+                let minutes = |time: &Duration| format!("{:.0}", (time.as_secs_f64() / 60.0).max(1.0));
+                self.say(&format!("about {} minutes to go", span(minutes(shortest), &minutes(longest))));
             }
             Event::Floor { cell, margin, floor, mde, .. } => {
                 let percent = |ratio: f64| format!("{:.2} %", 100.0 * ratio);
@@ -166,6 +198,11 @@ impl ab::Events for Talk {
             _ => {}
         }
     }
+}
+
+/// `6 to 20`, or one number where both are the same.
+fn span(least: String, most: &str) -> String {
+    if least == most { least } else { format!("{least} to {most}") }
 }
 
 fn judgement(verdict: &Verdict) -> String {

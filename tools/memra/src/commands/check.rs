@@ -54,6 +54,7 @@ struct ModelReport {
 }
 
 pub(crate) fn run(args: &Args, cx: &Context) -> anyhow::Result<Exit> {
+    known_fault(cx)?;
     let pool = Pool::new(engine::threads(cx));
     let kernels =
         check::run(&|key| sweep::matches(&args.kernel, key), engine::fault(cx).wrong.as_deref(), &pool);
@@ -77,6 +78,17 @@ pub(crate) fn run(args: &Args, cx: &Context) -> anyhow::Result<Exit> {
         say!("wrong: {problem}");
     }
     Ok(if wrong.is_empty() { Exit::Pass } else { Exit::Incorrect })
+}
+
+/// Refuses a planted fault in a kernel family that there is not.
+pub(super) fn known_fault(cx: &Context) -> anyhow::Result<()> {
+    let Some(wrong) = engine::fault(cx).wrong else { return Ok(()) };
+    let names: Vec<_> = family::families().iter().map(|family| family.name()).collect();
+    if names.contains(&wrong.as_str()) {
+        return Ok(());
+    }
+    let names = names.join(", ");
+    Err(Failure::usage(format!("fault.wrong is {wrong}; there is no such kernel family, but: {names}")))
 }
 
 fn model_report(model: &str, cx: &Context) -> anyhow::Result<ModelReport> {

@@ -1,7 +1,7 @@
 //! `memra log`: the records.
 
 use crate::context::{Context, print_json};
-use crate::exit::Exit;
+use crate::exit::{Exit, Failure};
 use crate::output::{say, stdout};
 use clap::Subcommand;
 use memra_harness::record;
@@ -11,6 +11,10 @@ use std::io::Write;
 
 /// Arguments of `memra log`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  memra log check
+  memra log check --data tune-data --json")]
 pub(crate) struct Args {
     #[command(subcommand)]
     action: Action,
@@ -24,7 +28,8 @@ Examples:
   memra log check
   memra log check --data tune-data --json
 
-Exits 7 when a line other than a torn last one is not a valid record.")]
+Exits 7 when a line other than a torn last one is not a valid record, or when
+two records differ under one ID.")]
     Check {
         /// Print JSON
         #[arg(long)]
@@ -41,7 +46,14 @@ struct Report {
 
 pub(crate) fn run(args: &Args, cx: &Context) -> anyhow::Result<Exit> {
     let Action::Check { json } = args.action;
-    let reading = record::read_dir(&cx.config().paths.data)?;
+    let data = &cx.config().paths.data;
+    if !data.is_dir() {
+        let data = data.display();
+        return Err(Failure::usage(format!(
+            "{data}: no such folder; measuring makes it, --data names another"
+        )));
+    }
+    let reading = record::read_dir(data)?;
     let mut kinds = BTreeMap::new();
     for record in &reading.records {
         *kinds.entry(record.body.kind()).or_default() += 1;

@@ -67,6 +67,7 @@ struct Work {
 }
 
 pub(crate) fn run(args: &Args, cx: &Context) -> anyhow::Result<Exit> {
+    super::check::known_fault(cx)?;
     let path = models::resolve(&args.model, cx)?;
     let file = engine::open(&path)?;
     let programs = programs(&file, usize::from(args.batch), cx)?;

@@ -22,7 +22,8 @@ Examples:
   memra sweep --work plan.json --kernel 'matmul/Q4_1/*' --dry-run
 
 Each configuration is checked before it is timed; a winner enters the table
-DATA/dispatch/<device-class>.toml only if it beats what rules now beyond noise.
+DATA/dispatch/<device-class>.toml only if it beats what rules now beyond noise,
+and none while others take more of the machine than harness.max_foreign_cpu.
 Ctrl-C ends it cleanly; --resume goes on where it was.")]
 pub(crate) struct Args {
     /// Model file, or the name of a fetched model; --model MODEL does too
@@ -88,6 +89,7 @@ pub(crate) fn run(args: &Args, cx: &Context) -> anyhow::Result<Exit> {
         seed: cx.config().harness.seed,
         only_missing: args.only_missing,
         plant_wrong: args.plant_wrong,
+        max_foreign_cpu: cx.config().harness.max_foreign_cpu.fraction(),
         data_dir: cx.config().paths.data.clone(),
     };
     let mut device = CpuDevice::new(engine::threads(cx));
@@ -181,6 +183,7 @@ fn line(report: &KeyReport) -> Vec<String> {
         Outcome::Default => ("default", ""),
         Outcome::Skipped { reason } => ("skipped", reason.as_str()),
         Outcome::Incorrect { reason } => ("incorrect", reason.as_str()),
+        Outcome::Disturbed { reason } => ("disturbed", reason.as_str()),
         Outcome::Unmeasurable { reason } => ("unmeasurable", reason.as_str()),
     };
     let config = report.winner.as_ref().map(ToString::to_string).unwrap_or_default();

@@ -62,11 +62,35 @@ fn a_comparison_logs_every_run_and_gives_a_verdict() {
 }
 
 #[test]
+fn what_cannot_be_measured_is_refused_before_anything_is_logged() {
+    let place = Place::new();
+    std::fs::write(place.path().join("bad.gguf"), "not a model").unwrap();
+    let ab = |b: &'static str| vec!["ab", tiny(), "--a", "self", "--b", b];
+    for (args, code, why) in [
+        (ab("config:nosuch=1"), 2, "`nosuch` is not a configuration key"),
+        (ab("config:engine.threads=many"), 2, "engine.threads"),
+        (ab("config:slow=500%"), 2, "fault.slow"),
+        (ab("config:wrong=nosuch"), 2, "matmul"),
+        (ab("/bin/false"), 2, "not a memra binary"),
+        (ab("/bin/true"), 2, "not a memra binary"),
+        (ab(tiny()), 2, "not a memra binary"),
+        ([ab("self"), vec!["--tests", "pp4294967295"]].concat(), 2, "4294967295"),
+        (vec!["ab", "bad.gguf", "--a", "self", "--b", "self"], 7, "not a GGUF file"),
+        (vec!["gate", "bad.gguf"], 7, "not a GGUF file"),
+        (vec!["gate", tiny(), "--rival", "self"], 2, "not a rival's name; there are: llama.cpp"),
+        (vec!["check", "--set", "fault.wrong=nosuch"], 2, "matmul"),
+    ] {
+        place.memra(&[&args[..], &["--data", "d"]].concat()).expect(code, why);
+    }
+    assert!(!place.path().join("d").exists());
+}
+
+#[test]
 fn a_sweep_rejects_a_planted_wrong_kernel_and_its_table_rules() {
     let place = Place::new();
     let kernel = ["--kernel", "matmul/Q4_1/q8/decode n=256*"];
     let sweep = ["sweep", tiny(), "--budget", "2s", "--plant-wrong", "--json", "--data", "d"];
-    let report = place.memra(&[&sweep[..], &kernel].concat()).json();
+    let report = place.memra(&[&sweep[..], &kernel, &BUSY].concat()).json();
     let key = &report["keys"][0];
     assert_eq!(report["keys"].as_array().unwrap().len(), 1);
     assert_eq!(key["planted"].as_array().unwrap().len(), 1);
