@@ -180,7 +180,7 @@ impl ab::Events for Talk {
             }
             Event::Estimate { shortest, longest } => {
                 let minutes = |time: &Duration| format!("{:.0}", (time.as_secs_f64() / 60.0).max(1.0));
-                self.say(&format!("about {} minutes to go", span(minutes(shortest), &minutes(longest))));
+                self.say(&format!("about {} min to go", span(minutes(shortest), &minutes(longest))));
             }
             Event::Floor { cell, margin, floor, mde, .. } => {
                 let percent = |ratio: f64| format!("{:.2} %", 100.0 * ratio);
