@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Writes engine/text/tests/fixtures/presets.json: token ids that llama.cpp gives random texts, for every pre-tokenizer.
 
-pip install llama-cpp-py-sync==0.11739 gguf, then: preset_fixtures.py [TEXTS [SEED [OUTPUT]]]
+pip install llama-cpp-py-sync==0.11739 gguf, then: preset_fixtures.py [TEXTS [SEED [OUTPUT [any]]]]
+With `any`, a third of the characters are any that there are.
 The vocabulary is made up so that almost every wrong cut changes a token: all pairs of the bytes below merge, once.
 More texts than the fixture has are compared with: preset_fixtures.py 5000 1 big.json, then
 MEMRA_PRESETS=big.json cargo test -p memra-text --test llama_cpp presets
@@ -46,11 +47,17 @@ def vocabulary(used):
     return tokens, merges
 
 
-def main(count=90, seed=0, output=OUTPUT):
+def random_character(rng):
+    code = rng.randrange(0x110000 - 0x800) if rng.random() < 0.3 else rng.randrange(0x3100)
+    return chr(code if code < 0xD800 else code + 0x800)
+
+
+def main(count=150, seed=0, output=OUTPUT, characters=""):
     names = re.findall(r'"([^"]+)"', " ".join(re.findall(r"&\[\s*((?:\"[a-z0-9_.-]+\",?\s*)+)\]", SOURCE.read_text())))
     names = list(dict.fromkeys(name for name in names if name not in ("gemma4", "granite-embed-multi-311m", "sarvam-moe")))
     used = sorted({byte for piece in PIECES + SPACES for byte in piece.encode()})
-    used = [byte for byte in used if byte < 0x80 or byte % 3 != 2]
+    used = [byte for byte in used if byte < 0x80 or (byte % 3 != 2 and not characters)]
+    used += list(range(0x80, 0xC0)) if characters else []
     while len(used) ** 2 % 7919 == 0:
         used.pop()
     tokens, merges = vocabulary(used)
@@ -58,6 +65,8 @@ def main(count=90, seed=0, output=OUTPUT):
     texts = []
     for _ in range(int(count)):
         parts = [rng.choice(SPACES) if rng.random() < 0.35 else rng.choice(PIECES) for _ in range(rng.randint(1, 12))]
+        if characters:
+            parts = [random_character(rng) if rng.random() < 0.33 else part for part in parts]
         if rng.random() < 0.1:
             parts.append(rng.choice(["a", "A", " ", "1", "\n", "漢"]) * rng.randint(5, 20))
         texts.append("".join(parts))

@@ -202,7 +202,10 @@ fn ranked(
     kinds: &[Kind],
     preset: &Preset,
 ) -> Result<Model, TokenizerError> {
-    let merges = Merges::new(spec.tokens.len(), merges(&spec.merges, ids)?);
+    let mut merges = merges(&spec.merges, ids)?;
+    // Text must not become a control token, not even where the file's merges say so.
+    merges.retain(|(_, merge)| !matches!(kinds[merge.merged as usize], Kind::Control | Kind::Unknown));
+    let merges = Merges::new(spec.tokens.len(), merges);
     let is_text = |kind: Kind| matches!(kind, Kind::Normal | Kind::UserDefined | Kind::Unused);
     let texts =
         || (0..).zip(&spec.tokens).zip(kinds).filter(|(_, kind)| is_text(**kind)).map(|(token, _)| token);

@@ -32,11 +32,8 @@ pub(crate) fn merges(texts: &[(u32, &str)], scores: &[f32], chars: &mut Chars) -
         let rank = order.partition_point(|other| *other > score) as u32;
         for (at, _) in text.char_indices().skip(1) {
             let (left, right) = text.split_at(at);
-            let (Some(left_id), Some(right_id)) =
-                (found.unit(left, &ids, chars), found.unit(right, &ids, chars))
-            else {
-                continue;
-            };
+            let Some(left_id) = found.unit(left, &ids, chars) else { continue };
+            let Some(right_id) = found.unit(right, &ids, chars) else { continue };
             found.merges.push((left_id, Merge { right: right_id, rank, merged }));
             if right.starts_with(SPACE) {
                 found.crossing.extend(left.chars().next_back().filter(|&c| c != SPACE));

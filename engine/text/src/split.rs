@@ -206,6 +206,29 @@ mod tests {
     }
 
     #[test]
+    fn patterns_take_few_steps() {
+        let words = "The keeper's 1234 lamps, at 5 o'CLOCK: lit (again)!\n\n    北京是中华人民共和国 héllo "
+            .repeat(40);
+        let runs =
+            [("x", 36_000), ("Z", 131_072), (" ", 36_000), ("\u{200d}", 20_000), ("é", 9_000), ("!", 9_000)];
+        // The table decides long runs of blanks for `jais-2`: it looks for a line break behind each 512 of them.
+        for name in Preset::names().filter(|name| *name != "jais-2") {
+            for split in Preset::find(name).unwrap().splits {
+                let pattern = Pattern::new(split).unwrap();
+                let texts = runs.iter().map(|(unit, count)| unit.repeat(*count)).chain([words.clone()]);
+                for text in texts {
+                    let steps = pattern.steps(&text).map(|steps| steps as f64 / text.len() as f64);
+                    let shown: String = text.chars().take(8).collect();
+                    assert!(
+                        steps.is_some_and(|steps| steps < 12.0),
+                        "{name}: {steps:?} a byte of {shown:?}: {split}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
     fn behaviours() {
         use Behaviour::*;
         let cases: [(Behaviour, bool, &[&str]); 8] = [

@@ -391,5 +391,55 @@ mod tests {
         let tokenizer = Tokenizer::from_spec(spec).unwrap();
         let options = EncodeOptions { add_special: false, parse_special: false };
         assert_eq!(tokenizer.encode("a</s>", options), [6, 12, 13]);
+
+        let mut spec = self::spec();
+        spec.tokens.extend(["<", "s", ">", "<s"].map(str::to_owned));
+        spec.token_types.extend([1; 4]);
+        (spec.merges, spec.pre) = (["< s", "<s >"].map(str::to_owned).to_vec(), "superbpe".into());
+        let tokenizer = Tokenizer::from_spec(spec).unwrap();
+        assert_eq!(tokenizer.encode("<s>", options), [9, 8]);
+    }
+
+    /// Pairs looked up while encoding.
+    fn work(tokenizer: &Tokenizer, text: &str) -> u64 {
+        tokenizer.inner.memories().clear();
+        tokenizer.encode(text, EncodeOptions { add_special: true, parse_special: true });
+        tokenizer.inner.memories()[0].scratch.work
+    }
+
+    #[test]
+    fn work_grows_with_the_text_alone() {
+        let bytes: Vec<String> = (0..=255).map(|byte| crate::alphabet::char_of(byte).to_string()).collect();
+        let doubles = ["x", "xx", "xxxx", "Z", "Ġ", "ĠĠ", "â", "âĢ"].map(|left| match left {
+            "â" => "â Ģ".to_owned(),
+            "âĢ" => "âĢ į".to_owned(),
+            left => format!("{left} {left}"),
+        });
+        let tokens = bytes.into_iter().chain(doubles.iter().map(|merge| merge.replace(' ', ""))).collect();
+        let ranked = TokenizerSpec {
+            tokens,
+            token_types: vec![],
+            merges: doubles.to_vec(),
+            bos: None,
+            eos: None,
+            ..spec()
+        };
+        let mut tokenizers: Vec<Tokenizer> = ["gpt-2", "llama-bpe", "gpt-4o", "superbpe"]
+            .map(|pre| Tokenizer::from_spec(TokenizerSpec { pre: pre.into(), ..ranked.clone() }).unwrap())
+            .into();
+        let mut scored = scored();
+        let more = ["x", "xx", "xxxx", "Z", "ZZ", "▁▁", "▁▁▁▁", "\u{200d}", "\u{200d}\u{200d}"];
+        scored.tokens.extend(more.map(str::to_owned));
+        scored.scores.extend([-1.0; 9]);
+        scored.token_types.extend([1; 9]);
+        tokenizers.push(Tokenizer::from_spec(scored).unwrap());
+        for tokenizer in &tokenizers {
+            for (unit, count) in [("x", 36_000), ("Z", 131_072), (" ", 36_000), ("\u{200d}", 20_000)] {
+                let (whole, eighth) = (unit.repeat(count), unit.repeat(count / 8));
+                let ratio = work(tokenizer, &whole) as f64 / work(tokenizer, &eighth) as f64;
+                assert!(ratio < 8.5, "{unit:?} eight times as long is {ratio} times the work");
+                assert!(work(tokenizer, &whole) < 8 * whole.len() as u64, "{unit:?}");
+            }
+        }
     }
 }

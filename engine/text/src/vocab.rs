@@ -49,7 +49,8 @@ const END_NAMES: [&str; 23] = [
 
 /// Whether a token of this name ends a turn or a text.
 pub(crate) fn is_end_name(name: &str) -> bool {
-    END_NAMES.contains(&name)
+    // Most tokens begin otherwise.
+    name.starts_with(['<', '[', '_']) && END_NAMES.contains(&name)
 }
 
 /// Tokens by id.

@@ -124,7 +124,10 @@ pub(super) fn bpe(model: Model, tokens: &Tokens, by_bytes: bool) -> Result<(Bpe,
             fuse_unknown: model.fuse_unk,
         })
     };
-    let merges = Merges::new(tokens.names.len(), merges(model.merges.unwrap_or_default(), tokens)?);
+    let mut merges = merges(model.merges.unwrap_or_default(), tokens)?;
+    // Text must not become a control token, not even where the file's merges say so.
+    merges.retain(|(_, merge)| tokens.kinds[merge.merged as usize] != Kind::Control);
+    let merges = Merges::new(tokens.names.len(), merges);
     Ok((Bpe { units, merges, whole }, by_bytes))
 }
 

@@ -70,6 +70,20 @@ impl Pattern {
     }
 }
 
+#[cfg(test)]
+impl Pattern {
+    /// Steps that splitting `text` takes, or `None` where trying is given up.
+    pub(crate) fn steps(&self, text: &str) -> Option<usize> {
+        let mut search = Search::new(&self.program, text);
+        let (all, mut at) = (search.steps_left(), 0);
+        while at < text.len() {
+            let len = char_len(text.as_bytes()[at]);
+            at = search.match_at(at).ok()?.map_or(at + len, |end| end.max(at + len));
+        }
+        Some(all - search.steps_left())
+    }
+}
+
 /// Bytes of the character that begins with this one. In the middle of a character it gives 1, which leads to its end.
 fn char_len(first: u8) -> usize {
     match first {

@@ -57,6 +57,11 @@ impl<'a> Search<'a> {
         Ok(None)
     }
 
+    #[cfg(test)]
+    pub(super) fn steps_left(&self) -> usize {
+        self.steps
+    }
+
     /// Length of the character at `at` if it is of the set; 0 if not, or at the end.
     #[inline]
     fn one(&self, set: SetId, at: usize) -> usize {

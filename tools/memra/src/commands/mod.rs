@@ -5,6 +5,7 @@ mod bench;
 mod board;
 mod check;
 mod config;
+mod detokenize;
 mod doctor;
 mod gate;
 mod inspect;
@@ -19,6 +20,7 @@ mod run;
 mod sweep;
 mod synth;
 mod template;
+mod tokenize;
 
 use crate::context::Context;
 use crate::exit::Exit;
@@ -55,6 +57,10 @@ pub(crate) enum Command {
     Perplexity(perplexity::Args),
     /// Write logits to a NumPy file
     Logits(logits::Args),
+    /// Turn text into token ids
+    Tokenize(tokenize::Args),
+    /// Turn token ids into text
+    Detokenize(detokenize::Args),
     /// Make up a model with random weights
     Synth(synth::Args),
     /// Measure this machine's memory bandwidth and thread hand-off
@@ -102,6 +108,8 @@ pub(crate) fn run(command: &Command, cx: &Context) -> anyhow::Result<Exit> {
         Command::Plan(args) => plan::run(args, cx),
         Command::Perplexity(args) => perplexity::run(args, cx),
         Command::Logits(args) => logits::run(args, cx),
+        Command::Tokenize(args) => tokenize::run(args, cx),
+        Command::Detokenize(args) => detokenize::run(args, cx),
         Command::Synth(args) => synth::run(args, cx),
         Command::Probe(args) => probe::run(args, cx),
         Command::Doctor(args) => doctor::run(args, cx),

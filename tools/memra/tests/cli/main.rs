@@ -12,6 +12,7 @@ mod template;
 #[path = "../../src/download/test_server.rs"]
 #[allow(dead_code, reason = "the unit tests of the downloads use the rest")]
 mod test_server;
+mod tokens;
 mod usage;
 
 use serde_json::Value;
