@@ -1,9 +1,10 @@
 //! `memra detokenize`: token ids to text.
 
 use super::tokenize::read_stdin;
-use crate::context::{Context, print_json, stdout};
+use crate::context::{Context, print_json};
 use crate::exit::{Exit, Failure};
 use crate::models;
+use crate::output::stdout;
 use anyhow::Context as _;
 use memra_engine::tokenizer;
 use memra_text::Specials;

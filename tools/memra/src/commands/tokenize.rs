@@ -1,8 +1,9 @@
 //! `memra tokenize`: text to token ids.
 
-use crate::context::{Context, print_json, stdout};
+use crate::context::{Context, print_json};
 use crate::exit::{Exit, Failure};
 use crate::models;
+use crate::output::stdout;
 use anyhow::Context as _;
 use memra_engine::tokenizer;
 use memra_text::{EncodeOptions, Tokenizer};
