@@ -91,11 +91,16 @@ impl<'a> Keys<'a> {
 
     fn kinds(&self, model_type: &str) -> Result<Kinds, Unknown> {
         let window = self.find::<u64>("sliding_window")?.filter(|&window| window > 0);
+        let chunk = self.find::<u64>("attention_chunk_size")?;
         if let Some(types) = self.find::<LayerTypes>("layer_types")? {
-            let chunk = self.find::<u64>("attention_chunk_size")?;
             return Ok(types.kinds(window, chunk));
         }
-        let Some(window) = window else { return Ok(Kinds::NoWindow) };
+        let unsaid = |tokens| {
+            Kinds::Unknown(Unknown::new(format!(
+                "some layers attend to the last {tokens} tokens alone, and config.json does not say which"
+            )))
+        };
+        let Some(window) = window else { return Ok(chunk.map_or(Kinds::NoWindow, unsaid)) };
         let period = self.first(&["sliding_window_pattern", "_sliding_window_pattern"])?;
         Ok(match model_type {
             "qwen2" | "qwen2_moe" | "qwen3" | "qwen3_moe" => {
@@ -112,9 +117,7 @@ impl<'a> Keys<'a> {
             "cohere2" => Kinds::Period { window, period: period.unwrap_or(4) },
             _ => match period {
                 Some(period) => Kinds::Period { window, period },
-                None => Kinds::Unknown(Unknown::new(format!(
-                    "some layers attend to the last {window} tokens alone, and config.json does not say which"
-                ))),
+                None => unsaid(window),
             },
         })
     }
