@@ -430,8 +430,9 @@ impl Subject {
             return Err(fail(format!("{}{}", describe(&done.exit), told(&done.stderr, 2))));
         }
         let texts = [done.stdout.text(), done.stderr.text()];
-        let lines = texts.iter().flat_map(|t| t.lines()).map(|line| one_line(line.trim(), LONGEST_VERSION));
-        { lines }.find(|line| !line.is_empty()).ok_or_else(|| fail("it printed nothing".into()))
+        let mut lines =
+            texts.iter().flat_map(|t| t.lines()).map(|line| one_line(line.trim(), LONGEST_VERSION));
+        lines.find(|line| !line.is_empty()).ok_or_else(|| fail("it printed nothing".into()))
     }
 }
 
