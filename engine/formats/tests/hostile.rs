@@ -103,17 +103,34 @@ fn lengths_beyond_the_file() {
         refused!(key, Truncated, "byte 32", "a metadata key", &len.to_string(), "11 are left");
         let string = Raw::new(0, 1).key("k", STR).u64(len);
         assert_eq!(string.0.len(), 45);
-        refused!(string, Truncated, "byte 45", "a metadata string");
+        refused!(string, Truncated, "byte 45", "the text of key `k`");
         for items in [0, 1, 4, 5, 6, 7, 10, STR, ARRAY] {
-            refused!(Raw::new(0, 1).key("k", ARRAY).u32(items).u64(len), Truncated, "a metadata array");
+            refused!(Raw::new(0, 1).key("k", ARRAY).u32(items).u64(len), Truncated, "the array of key `k`");
         }
         refused!(
             Raw::new(0, 1).key("k", ARRAY).u32(STR).u64(1).u64(len),
             Truncated,
-            "a string in a metadata array"
+            "a text in the array of key `k`"
         );
         refused!(Raw::new(1, 0).u64(len).data(64), Truncated, "a tensor name");
     }
+}
+
+#[test]
+fn every_cut_names_the_key_or_tensor_it_is_in() {
+    let key = |raw: Raw, what: &str| refused!(raw, Truncated, what, "of key `some.key`");
+    key(Raw::new(0, 1).string("some.key").byte(4).byte(0), "the type");
+    key(Raw::new(0, 1).key("some.key", 4).byte(0), "the value");
+    key(Raw::new(0, 1).key("some.key", ARRAY).u32(4), "the array");
+    let tensor = |cut: usize, what: &str| {
+        let mut raw = Raw::new(1, 0).tensor("blk.0.attn_q.weight", &[1, 1], 0, 0);
+        raw.0.truncate(raw.0.len() - cut);
+        refused!(raw, Truncated, what, "of tensor `blk.0.attn_q.weight`");
+    };
+    tensor(1, "the offset");
+    tensor(9, "the type");
+    tensor(13, "the dimensions");
+    tensor(29, "the number of dimensions");
 }
 
 #[test]

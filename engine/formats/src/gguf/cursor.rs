@@ -45,7 +45,7 @@ impl<'a> Cursor<'a> {
                 self.pos += len;
                 Ok(&self.bytes[start..self.pos])
             }
-            _ => Err(GgufError::Truncated { what, offset: self.pos, need, left }),
+            _ => Err(GgufError::Truncated { what: what.into(), offset: self.pos, need, left }),
         }
     }
 
@@ -80,13 +80,13 @@ impl<'a> Cursor<'a> {
 
     /// A value type; `key` is named in errors.
     pub(super) fn value_type(&mut self, key: &str) -> Result<ValueType, GgufError> {
-        let id = self.u32("the type of a metadata value")?;
+        let id = self.u32("the type")?;
         ValueType::from_id(id).ok_or_else(|| GgufError::ValueType { key: key.to_owned(), id })
     }
 
     /// A value of this type; `key` is named in errors.
     pub(super) fn value(&mut self, key: &str, value_type: ValueType) -> Result<Value<'a>, GgufError> {
-        const WHAT: &str = "a metadata value";
+        const WHAT: &str = "the value";
         Ok(match value_type {
             ValueType::U8 => Value::U8(u8::from_le_bytes(self.array(WHAT)?)),
             ValueType::I8 => Value::I8(i8::from_le_bytes(self.array(WHAT)?)),
@@ -96,7 +96,7 @@ impl<'a> Cursor<'a> {
             ValueType::I32 => Value::I32(i32::from_le_bytes(self.array(WHAT)?)),
             ValueType::F32 => Value::F32(f32::from_le_bytes(self.array(WHAT)?)),
             ValueType::Bool => Value::Bool(self.array::<1>(WHAT)? != [0]),
-            ValueType::Str => Value::Str(self.string("a metadata string")?),
+            ValueType::Str => Value::Str(self.string("the text")?),
             ValueType::Array => Value::Array(self.array_value(key, 1)?),
             ValueType::U64 => Value::U64(self.u64(WHAT)?),
             ValueType::I64 => Value::I64(i64::from_le_bytes(self.array(WHAT)?)),
@@ -106,7 +106,7 @@ impl<'a> Cursor<'a> {
 
     /// An array at nesting `depth`, walked to its end.
     fn array_value(&mut self, key: &str, depth: usize) -> Result<Array<'a>, GgufError> {
-        const WHAT: &str = "a metadata array";
+        const WHAT: &str = "the array";
         if depth > MAX_NESTING {
             return Err(GgufError::Nested { key: key.to_owned(), limit: MAX_NESTING });
         }
@@ -119,14 +119,14 @@ impl<'a> Cursor<'a> {
             // Every item begins with a length of eight bytes, so a count that cannot be true is refused before walking.
             let (need, left) = (u128::from(count) * 8, self.left());
             if need > left as u128 {
-                return Err(GgufError::Truncated { what: WHAT, offset: start, need, left });
+                return Err(GgufError::Truncated { what: WHAT.into(), offset: start, need, left });
             }
-            let too_many = GgufError::TooMany { what: "items in metadata arrays", count, limit: MAX_ITEMS };
+            let too_many = GgufError::TooMany { what: "array items".into(), count, limit: MAX_ITEMS };
             self.items_left = self.items_left.checked_sub(count).ok_or(too_many)?;
             for _ in 0..count {
                 match items {
                     ValueType::Array => drop(self.array_value(key, depth + 1)?),
-                    _ => drop(self.string("a string in a metadata array")?),
+                    _ => drop(self.string("a text in the array")?),
                 }
             }
         }

@@ -2,7 +2,8 @@
 
 use crate::Storage;
 use memra_kernels::{DType, RowError};
-use std::{io, path::PathBuf};
+use std::borrow::Cow;
+use std::{fmt, io, path::PathBuf};
 
 /// A GGUF file that cannot be read or written. Offsets are bytes from the beginning of the file.
 #[derive(Debug, thiserror::Error)]
@@ -43,7 +44,7 @@ pub enum GgufError {
     #[error("byte {offset}: {what} needs {need} bytes but {left} are left; the file is truncated or corrupt")]
     Truncated {
         /// What was being read.
-        what: &'static str,
+        what: Cow<'static, str>,
         /// Where it begins.
         offset: usize,
         /// Bytes it takes, at least.
@@ -55,7 +56,7 @@ pub enum GgufError {
     #[error("the file claims {count} {what}; memra reads at most {limit}")]
     TooMany {
         /// `metadata keys` or `tensors`.
-        what: &'static str,
+        what: Cow<'static, str>,
         /// The number in the file.
         count: u64,
         /// The largest number read.
@@ -257,4 +258,14 @@ pub enum GgufError {
         /// What does not fit, with the tensor's name.
         problem: String,
     },
+}
+
+impl GgufError {
+    /// The same, said of a part of `owner` where it does not name any key or tensor: ``key `k` ``.
+    pub(super) fn of(mut self, owner: impl fmt::Display) -> GgufError {
+        if let GgufError::Truncated { what, .. } | GgufError::TooMany { what, .. } = &mut self {
+            *what = format!("{what} of {owner}").into();
+        }
+        self
+    }
 }

@@ -36,23 +36,24 @@ impl Metadata {
         let (offset, left) = (cursor.pos(), cursor.left());
         let need = u128::from(count) * u128::from(MIN_PAIR);
         if count > MAX_KEYS {
-            return Err(GgufError::TooMany { what: "metadata keys", count, limit: MAX_KEYS });
+            return Err(GgufError::TooMany { what: "metadata keys".into(), count, limit: MAX_KEYS });
         }
         if need > left as u128 {
-            return Err(GgufError::Truncated { what: "the metadata", offset, need, left });
+            return Err(GgufError::Truncated { what: "the metadata".into(), offset, need, left });
         }
         let mut entries = Vec::with_capacity(count as usize);
         for _ in 0..count {
             let key = cursor.name("a metadata key")?;
             let key_at = cursor.pos() - key.len();
             let too_far = |_| GgufError::TooMany {
-                what: "bytes of metadata",
+                what: "bytes of metadata".into(),
                 count: key_at as u64,
                 limit: u32::MAX.into(),
             };
             let key_at = u32::try_from(key_at).map_err(too_far)?;
-            let value_type = cursor.value_type(key)?;
-            cursor.value(key, value_type)?;
+            let of_key = |error: GgufError| error.of(format_args!("key `{key}`"));
+            let value_type = cursor.value_type(key).map_err(of_key)?;
+            cursor.value(key, value_type).map_err(of_key)?;
             entries.push(Entry { key_at, key_len: key.len() as u16, value_type });
         }
         let mut by_key: Vec<u32> = (0..).take(entries.len()).collect();

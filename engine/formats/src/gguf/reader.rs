@@ -155,7 +155,7 @@ fn table_for(tally: &Tally) -> Result<Table, GgufError> {
     check_count(tally.rows() as u64)?;
     let limit = MAX_NAME_BYTES as u64;
     Table::with_room(tally).ok_or(GgufError::TooMany {
-        what: "bytes of tensor names",
+        what: "bytes of tensor names".into(),
         count: limit + 1,
         limit,
     })
@@ -163,7 +163,7 @@ fn table_for(tally: &Tally) -> Result<Table, GgufError> {
 
 fn check_count(count: u64) -> Result<(), GgufError> {
     let limit = MAX_TENSORS;
-    if count > limit { Err(GgufError::TooMany { what: "tensors", count, limit }) } else { Ok(()) }
+    if count > limit { Err(GgufError::TooMany { what: "tensors".into(), count, limit }) } else { Ok(()) }
 }
 
 /// The header of one file.
@@ -211,7 +211,7 @@ fn read_counts(bytes: &[u8], cursor: &mut Cursor<'_>) -> Result<(u32, u64, u64),
     let (offset, left) = (cursor.pos(), cursor.left());
     let need = u128::from(n_tensors) * u128::from(MIN_TENSOR_INFO);
     if need > left as u128 {
-        return Err(GgufError::Truncated { what: "the tensor table", offset, need, left });
+        return Err(GgufError::Truncated { what: "the tensor table".into(), offset, need, left });
     }
     check_count(n_tensors)?;
     Ok((version, n_tensors, n_keys))

@@ -23,25 +23,14 @@ impl<'a> Entry<'a> {
     pub(super) fn read(cursor: &mut Cursor<'a>, alignment: u32) -> Result<Entry<'a>, GgufError> {
         let name = cursor.name("a tensor name")?;
         let tensor = || name.to_owned();
-        let n_dims = cursor.u32("a tensor's number of dimensions")?;
-        if n_dims as usize > MAX_DIMS {
-            return Err(GgufError::Dimensions { tensor: tensor(), n_dims: n_dims.into() });
-        }
-        let mut sizes = [0; MAX_DIMS];
-        let sizes = &mut sizes[..n_dims as usize];
-        for size in sizes.iter_mut() {
-            // A dimension beyond the address space fails in `byte_len`, as its largest value does.
-            *size = usize::try_from(cursor.u64("a tensor's dimensions")?).unwrap_or(usize::MAX);
-        }
-        let dims = Dims::new(sizes).unwrap_or_default();
-        let id = cursor.u32("a tensor's type")?;
+        let (dims, id, offset) =
+            read_fields(name, cursor).map_err(|error| error.of(format_args!("tensor `{name}`")))?;
         let Some(storage) = storage(id) else {
             let supported = DType::all().filter(|t| t.gguf_id().is_some()).map(|t| t.to_string());
             let supported = supported.collect::<Vec<_>>().join(", ");
             let name = DType::unsupported_gguf_name(id).unwrap_or("unknown to this build");
             return Err(GgufError::TensorType { tensor: tensor(), id, name, supported });
         };
-        let offset = cursor.u64("a tensor's offset")?;
         if !offset.is_multiple_of(alignment.into()) {
             return Err(GgufError::Misaligned { tensor: tensor(), offset, alignment });
         }
@@ -58,6 +47,22 @@ impl<'a> Entry<'a> {
         let Entry { name, offset, bytes, .. } = *self;
         Err(GgufError::OutsideFile { tensor: name.to_owned(), offset, bytes, available })
     }
+}
+
+/// Dimensions, number of the type, and offset of the tensor of this name.
+fn read_fields(name: &str, cursor: &mut Cursor<'_>) -> Result<(Dims, u32, u64), GgufError> {
+    let n_dims = cursor.u32("the number of dimensions")?;
+    if n_dims as usize > MAX_DIMS {
+        return Err(GgufError::Dimensions { tensor: name.to_owned(), n_dims: n_dims.into() });
+    }
+    let mut sizes = [0; MAX_DIMS];
+    let sizes = &mut sizes[..n_dims as usize];
+    for size in sizes.iter_mut() {
+        // A dimension beyond the address space fails in `byte_len`, as its largest value does.
+        *size = usize::try_from(cursor.u64("the dimensions")?).unwrap_or(usize::MAX);
+    }
+    let dims = Dims::new(sizes).unwrap_or_default();
+    Ok((dims, cursor.u32("the type")?, cursor.u64("the offset")?))
 }
 
 /// The tensor table of one file, read once: what it needs is known, and nothing is allocated yet.

@@ -59,7 +59,7 @@ fn split(mut first: GgufWriter, max_bytes: u64) -> Result<(GgufWriter, Vec<GgufW
     }
     let (n_parts, limit) = (rest.len() as u64 + 1, u16::MAX.into());
     let Ok(count) = u16::try_from(n_parts) else {
-        return Err(GgufError::TooMany { what: "parts", count: n_parts, limit });
+        return Err(GgufError::TooMany { what: "parts".into(), count: n_parts, limit });
     };
     for (no, part) in (0_u16..).zip(std::iter::once(&mut first).chain(&mut rest)) {
         part.metadata(NO_KEY, &no)?.metadata(COUNT_KEY, &count)?.metadata(TENSORS_KEY, &n_tensors)?;
