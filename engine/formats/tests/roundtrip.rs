@@ -133,6 +133,10 @@ fn the_writer_refuses_what_the_reader_would() {
     writer.metadata("key", &1u32).unwrap();
     assert!(matches!(writer.metadata("key", "again"), Err(GgufError::DuplicateKey { .. })));
     assert!(matches!(writer.metadata("general.alignment", &8u32), Err(GgufError::DuplicateKey { .. })));
+    for name in ["\n", "\u{1b}[2J", &"n".repeat(65_536)] {
+        assert!(matches!(writer.metadata(name, &1u32), Err(GgufError::Unprintable { .. })));
+        assert!(matches!(writer.tensor(name, &[1], DType::F32), Err(GgufError::Unprintable { .. })));
+    }
     writer.tensor("t", &[32], DType::Q8_0).unwrap();
     assert!(matches!(writer.tensor("t", &[32], DType::Q8_0), Err(GgufError::DuplicateTensor { .. })));
     assert!(matches!(writer.tensor("rows", &[33], DType::Q8_0), Err(GgufError::Row { .. })));

@@ -8,6 +8,11 @@ const MAX_NESTING: usize = 4;
 /// Longest name of a key or tensor in bytes, by the specification.
 const MAX_NAME: usize = 65_535;
 
+/// Whether a key or tensor may be called so.
+pub(super) fn is_name(text: &str) -> bool {
+    text.len() <= MAX_NAME && !text.contains(char::is_control)
+}
+
 /// Most items of arrays that are walked one by one, texts above all; the largest vocabularies have, with their merges,
 /// some 800,000. It bounds the time that a file with a hole of any size can take, and the memory to decode its texts.
 const MAX_ITEMS: u64 = 1 << 22;
@@ -74,8 +79,7 @@ impl<'a> Cursor<'a> {
         let bytes = self.string(what)?;
         let offset = self.pos - bytes.len();
         let text = std::str::from_utf8(bytes).ok();
-        let printable = text.filter(|text| text.len() <= MAX_NAME && !text.contains(char::is_control));
-        printable.ok_or(GgufError::Name { what, offset })
+        text.filter(|text| is_name(text)).ok_or(GgufError::Name { what, offset })
     }
 
     /// A value type; `key` is named in errors.

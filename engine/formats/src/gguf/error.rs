@@ -70,6 +70,12 @@ pub enum GgufError {
         /// Where its characters begin.
         offset: usize,
     },
+    /// A name that is not to be written.
+    #[error("the name {name:?}… cannot be written: names are printable and of at most 65535 bytes")]
+    Unprintable {
+        /// The beginning of the name.
+        name: String,
+    },
     /// A metadata value of a type GGUF does not define.
     #[error(
         "key `{key}`: value type {id} is not defined by GGUF; the file is corrupt or newer than this reader"

@@ -1,7 +1,7 @@
 //! Writing GGUF files, tensor by tensor.
 
 use super::reader::{ALIGNMENT_KEY, DEFAULT_ALIGNMENT, MAX_ALIGNMENT};
-use super::{GgufError, ToValue, tensor};
+use super::{GgufError, ToValue, cursor::is_name, tensor};
 use crate::{Dims, Storage};
 use memra_kernels::DType;
 use std::{collections::HashSet, io::Write};
@@ -81,8 +81,10 @@ impl GgufWriter {
     /// Adds a metadata pair.
     ///
     /// # Errors
-    /// [`GgufError::DuplicateKey`]; `general.alignment` is set by [`GgufWriter::with_alignment`] alone.
+    /// [`GgufError::Unprintable`], [`GgufError::DuplicateKey`]; `general.alignment` is set by
+    /// [`GgufWriter::with_alignment`] alone.
     pub fn metadata<T: ToValue + ?Sized>(&mut self, key: &str, value: &T) -> Result<&mut Self, GgufError> {
+        check_name(key)?;
         if !self.keys.insert(key.to_owned()) {
             return Err(GgufError::DuplicateKey { key: key.to_owned() });
         }
@@ -93,9 +95,10 @@ impl GgufWriter {
     /// Declares the next tensor; `dims` are fastest first.
     ///
     /// # Errors
-    /// A name already declared, more than four dimensions, rows that do not fill blocks, sizes that overflow, or a type
-    /// that GGUF has no number for.
+    /// A name already declared or unprintable, more than four dimensions, rows that do not fill blocks, sizes that
+    /// overflow, or a type that GGUF has no number for.
     pub fn tensor(&mut self, name: &str, dims: &[usize], dtype: DType) -> Result<&mut Self, GgufError> {
+        check_name(name)?;
         let dims = tensor::dims(name, dims)?;
         let bytes = tensor::byte_len(name, &dims, Storage::Blocks(dtype))?;
         let id = dtype.gguf_id().ok_or_else(|| GgufError::NotInGguf { tensor: name.to_owned(), dtype })?;
@@ -154,6 +157,14 @@ impl GgufWriter {
         body.skip_finished()?;
         Ok(body)
     }
+}
+
+/// Refuses a name that no reader would take.
+fn check_name(name: &str) -> Result<(), GgufError> {
+    if is_name(name) {
+        return Ok(());
+    }
+    Err(GgufError::Unprintable { name: name.chars().take(60).collect() })
 }
 
 /// The data section of a file being written.

@@ -108,7 +108,8 @@ fn types(report: &Report<'_>) -> Vec<(&'static str, String)> {
         let percent = share.bytes as f64 * 100.0 / all;
         let label = if i == 0 { "types" } else { "" };
         let size = bytes(share.bytes);
-        (label, format!("{:<8}{:>6} tensors{size:>12}{percent:>7.1} %", share.dtype, share.n_tensors))
+        let tensors = if share.n_tensors == 1 { "tensor " } else { "tensors" };
+        (label, format!("{:<8}{:>6} {tensors}{size:>12}{percent:>7.1} %", share.dtype, share.n_tensors))
     };
     report.summary.types.iter().enumerate().map(line).collect()
 }
