@@ -62,6 +62,26 @@ pub enum Error {
         /// Pages in all.
         pages: usize,
     },
+    /// Every slot for recurrent states is in use.
+    #[error(
+        "a step needs {wanted} more recurrent states of a sequence, but all {slots} are in use; free sequences or checkpoints, or ask for more of them"
+    )]
+    StatesFull {
+        /// States that one sequence needed.
+        wanted: usize,
+        /// States in all.
+        slots: usize,
+    },
+    /// A sequence with recurrent state cannot go back to where none was kept.
+    #[error(
+        "the recurrent state after {position} tokens was not kept (those after {kept:?} were); take a checkpoint there before going on, or verify drafts with `Session::verify`"
+    )]
+    NotKept {
+        /// Tokens that should remain.
+        position: usize,
+        /// Lengths that one can go back to, beside 0.
+        kept: Vec<usize>,
+    },
     /// Logits that are not finite: a broken model file, or a fault in a kernel.
     #[error(
         "logits after position {position} are not finite (first at token id {token}); the model file is broken or a kernel is wrong: check with `memra check --model FILE`"

@@ -40,4 +40,4 @@ pub mod tokenizer;
 
 pub use error::Error;
 pub use generate::{Finish, GenerateOptions, Generated, Generation, Progress, Stats, generate};
-pub use session::{CHUNK, Fault, OpTime, Row, SeqId, Session, SessionOptions};
+pub use session::{CHUNK, Checkpoint, Fault, OpTime, Row, SeqId, Session, SessionOptions};

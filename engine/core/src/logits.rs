@@ -2,7 +2,8 @@
 
 use crate::Error;
 use crate::sampling::log_prob;
-use crate::session::Session;
+use crate::session::{Row, SeqId, Session};
+use memra_kernels::NumericPath;
 
 /// Tokens a step when every position's logits are wanted: they take a vocabulary each.
 const CHUNK: usize = 64;
@@ -14,6 +15,36 @@ const CHUNK: usize = 64;
 pub fn logits(session: &mut Session, tokens: &[u32]) -> Result<Vec<f32>, Error> {
     let mut all = Vec::with_capacity(tokens.len() * session.model().file().config().n_vocab);
     each_logits(session, tokens, &mut |_, row| all.extend_from_slice(row))?;
+    Ok(all)
+}
+
+/// What the head that predicts the token after the next (MTP) says, in a fresh sequence, once it is told each token that
+/// follows: f32, `[tokens - 1][vocabulary]`; row `t` knows tokens `0 ..= t + 1` and predicts token `t + 2`.
+///
+/// # Errors
+/// As [`Session::prefill`] and [`Session::step_mtp`].
+pub fn mtp_logits(session: &mut Session, tokens: &[u32]) -> Result<Vec<f32>, Error> {
+    let seq = session.new_sequence();
+    let result = mtp_chunks(session, seq, tokens);
+    session.free(seq)?;
+    result
+}
+
+fn mtp_chunks(session: &mut Session, seq: SeqId, tokens: &[u32]) -> Result<Vec<f32>, Error> {
+    let rows_of = |tokens: &[u32]| tokens.iter().map(|&token| Row { seq, token }).collect::<Vec<_>>();
+    let mut all = Vec::new();
+    for (part, chunk) in tokens.chunks(CHUNK).enumerate() {
+        session.step(NumericPath::Prompt, &rows_of(chunk), &[])?;
+        let following = &tokens[part * CHUNK + 1..tokens.len().min((part + 1) * CHUNK + 1)];
+        if following.is_empty() {
+            break;
+        }
+        let width = session.hidden().len() / chunk.len();
+        let hidden = session.hidden()[..following.len() * width].to_vec();
+        let wanted: Vec<u32> = (0..following.len() as u32).collect();
+        let logits = session.step_mtp(NumericPath::Prompt, &rows_of(following), &hidden, &wanted)?;
+        all.extend_from_slice(logits);
+    }
     Ok(all)
 }
 

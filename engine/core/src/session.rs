@@ -1,11 +1,14 @@
 //! A session: sequences over one loaded model, advanced step by step.
 
+mod mtp;
+
 use crate::Error;
 use crate::cache::Cache;
 use crate::exec::{CpuExecutor, RopeTables, Step, StepRow};
 use crate::model::Model;
 use crate::program::{Bucket, Program};
 use memra_kernels::cpu::{Pool, physical_cores};
+use memra_kernels::delta::SlotStep;
 use memra_kernels::dispatch::Dispatcher;
 use memra_kernels::{DType, NumericClass, NumericPath};
 use std::collections::BTreeSet;
@@ -31,6 +34,11 @@ pub struct SessionOptions {
     pub context: Option<usize>,
     /// Sequences with full contexts that the cache has room for.
     pub sequences: usize,
+    /// Recurrent states kept beside those that running sequences need: for checkpoints, and for [`Session::verify`], which
+    /// keeps one for each row. Models without recurrent layers need none.
+    pub checkpoints: usize,
+    /// Whether the head that predicts the token after the next (MTP) is used: [`Session::step_mtp`].
+    pub mtp: bool,
     /// Planted faults, with which a harness proves that it notices.
     pub fault: Fault,
 }
@@ -53,6 +61,8 @@ impl Default for SessionOptions {
             kv: DType::F16,
             context: None,
             sequences: 1,
+            checkpoints: 8,
+            mtp: false,
             fault: Fault::default(),
         }
     }
@@ -61,6 +71,10 @@ impl Default for SessionOptions {
 /// A sequence of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SeqId(usize);
+
+/// What a sequence had at one moment. A session's own, until it is [discarded](Session::discard).
+#[derive(Debug, PartialEq, Eq)]
+pub struct Checkpoint(usize);
 
 /// One row of a step: a token to append to a sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,11 +107,16 @@ pub struct Session {
     context: usize,
     pool: Pool,
     executors: Vec<CpuExecutor>,
+    /// Executors of the head that predicts the token after the next.
+    heads: Vec<CpuExecutor>,
+    /// The last step: of the head or not, its executor, and its rows.
+    last: Option<(bool, usize, usize)>,
     rope_tables: RopeTables,
     profiling: bool,
     cache: Cache,
     /// Rows of the step in hand, with positions; and how many each sequence has. Kept to allocate nothing per step.
     rows: Vec<StepRow>,
+    slots: Vec<SlotStep>,
     pending: Vec<usize>,
 }
 
@@ -122,16 +141,21 @@ impl Session {
         if !(options.fault.slow >= 0.0 && options.fault.slow.is_finite()) {
             return bad(format!("slow is {}; it must be a fraction of 0 or more", options.fault.slow));
         }
-        let program = model.file().program(bucket(&options, NumericPath::Decode, 1, 1, context))?;
+        let smallest = bucket(&options, NumericPath::Decode, 1, 1, context);
+        let program = model.file().program(smallest)?;
         check_wrong(&program, &options.fault)?;
+        let states = if options.mtp { mtp::program(&model, smallest)?.states } else { program.states };
         Ok(Session {
             context,
             pool: Pool::new(options.threads),
             executors: Vec::new(),
+            heads: Vec::new(),
+            last: None,
             rope_tables: RopeTables::new(context),
             profiling: false,
-            cache: Cache::new(&program.states, options.sequences, context)?,
+            cache: Cache::new(&states, options.sequences, context, options.checkpoints)?,
             rows: Vec::new(),
+            slots: Vec::new(),
             pending: Vec::new(),
             model,
             options,
@@ -168,10 +192,40 @@ impl Session {
 
     /// Forgets every position of a sequence from `len` on.
     ///
+    /// A model with recurrent layers cannot take tokens back out of its state. Its sequences go back to the beginning, to
+    /// where [`Session::verify`] has just kept the state, or by [`Session::restore`].
+    ///
     /// # Errors
-    /// The sequence was freed.
+    /// The sequence was freed; [`Error::NotKept`] when it has recurrent state, and none was kept of that length. The sequence
+    /// is then as it was.
     pub fn truncate(&mut self, seq: SeqId, len: usize) -> Result<(), Error> {
         self.cache.truncate(seq.0, len)
+    }
+
+    /// Keeps what a sequence has now, to go back to by [`Session::restore`]. Nothing is copied: pages are shared, and what a
+    /// recurrent layer keeps takes one of [`SessionOptions::checkpoints`] as soon as the sequence goes on. It holds these
+    /// until [`Session::discard`].
+    ///
+    /// # Errors
+    /// The sequence was freed.
+    pub fn checkpoint(&mut self, seq: SeqId) -> Result<Checkpoint, Error> {
+        Ok(Checkpoint(self.cache.fork(seq.0)?))
+    }
+
+    /// Gives a sequence the past that a checkpoint holds, its own or another's.
+    ///
+    /// # Errors
+    /// The sequence was freed, or the checkpoint is another session's.
+    pub fn restore(&mut self, seq: SeqId, checkpoint: &Checkpoint) -> Result<(), Error> {
+        self.cache.restore(seq.0, checkpoint.0)
+    }
+
+    /// Lets go of a checkpoint.
+    ///
+    /// # Errors
+    /// The checkpoint is another session's.
+    pub fn discard(&mut self, checkpoint: Checkpoint) -> Result<(), Error> {
+        self.cache.end(checkpoint.0)
     }
 
     /// Ends a sequence and gives its pages back.
@@ -197,20 +251,31 @@ impl Session {
     /// A token outside the vocabulary, a sequence that was freed or would outgrow the context, a full cache, or logits
     /// that are not finite.
     pub fn step(&mut self, path: NumericPath, rows: &[Row], wanted: &[u32]) -> Result<&[f32], Error> {
+        self.run(path, rows, wanted, false)
+    }
+
+    /// [`Session::step`] with rows that may have to be taken back, such as drafts. Until a sequence's next step,
+    /// [`Session::truncate`] can take it back to after any of its rows, and to where it was before, also where layers are
+    /// recurrent.
+    ///
+    /// # Errors
+    /// As [`Session::step`]; [`Error::StatesFull`] when there are not enough recurrent states for all rows.
+    pub fn verify(&mut self, path: NumericPath, rows: &[Row], wanted: &[u32]) -> Result<&[f32], Error> {
+        self.run(path, rows, wanted, true)
+    }
+
+    fn run(&mut self, path: NumericPath, rows: &[Row], wanted: &[u32], keep: bool) -> Result<&[f32], Error> {
         let start = Instant::now();
-        self.place(rows)?;
-        if wanted.iter().any(|&row| row as usize >= rows.len()) {
-            return Err(Error::Argument(format!(
-                "logits are wanted of a row beyond the {} of the step",
-                rows.len()
-            )));
-        }
-        let at = self.executor(path, rows.len(), wanted.len())?;
+        check_wanted(rows, wanted)?;
+        self.place(rows, keep)?;
+        let at = self.executor(false, path, rows.len(), wanted.len())?;
+        self.last = None;
         let executor = &mut self.executors[at];
-        let step = Step { rows: &self.rows, wanted };
+        let step = Step { rows: &self.rows, wanted, slots: &self.slots, hidden: &[] };
         executor.run(&self.pool, &step, &mut self.cache)?;
         check_finite(executor.logits(wanted.len()), wanted, &self.rows)?;
         self.cache.advance(&self.pending);
+        self.last = Some((false, at, rows.len()));
         if self.options.fault.slow > 0.0 {
             let until = Instant::now() + start.elapsed().mul_f64(self.options.fault.slow);
             while Instant::now() < until {
@@ -290,35 +355,34 @@ impl Session {
     /// Starts (or stops) measuring each op; a session that does not profile pays one branch a step.
     pub fn profile(&mut self, on: bool) {
         self.profiling = on;
-        self.executors.iter_mut().for_each(|e| e.profile(on));
+        self.executors.iter_mut().chain(&mut self.heads).for_each(|e| e.profile(on));
     }
 
     /// Times of each op since profiling began, in Program order.
     pub fn op_times(&self) -> Vec<OpTime> {
-        self.executors.iter().flat_map(CpuExecutor::times).collect()
+        self.executors.iter().chain(&self.heads).flat_map(CpuExecutor::times).collect()
     }
 
     /// Bytes of the cache and of every executor's buffers.
     pub fn memory_bytes(&self) -> u64 {
-        let buffers: u64 = self.executors.iter().map(|e| e.program().buffer_bytes()).sum();
+        let executors = self.executors.iter().chain(&self.heads);
+        let buffers: u64 = executors.map(|e| e.program().buffer_bytes()).sum();
         buffers + self.cache.bytes()
     }
 
-    /// Bytes that one token at depth `context` must read: weights once, and its sequence's keys and values.
+    /// Bytes that one token at depth `context` must read: weights once, and its sequence's state.
     ///
     /// # Errors
     /// As [`crate::model::ModelFile::program`].
     pub fn bytes_per_token(&self, context: usize) -> Result<u64, Error> {
         let program = self.model.file().program(bucket(&self.options, NumericPath::Decode, 1, 1, context))?;
-        Ok(program.weight_bytes_read() + context as u64 * program.state_bytes_per_token())
+        let state = program.state_bytes_per_sequence() + context as u64 * program.state_bytes_per_token();
+        Ok(program.weight_bytes_read() + state)
     }
 
     /// Gives each row its position, and each sequence room for its rows.
-    fn place(&mut self, rows: &[Row]) -> Result<(), Error> {
+    fn place(&mut self, rows: &[Row], keep: bool) -> Result<(), Error> {
         let config = self.model.file().config();
-        if rows.is_empty() {
-            return Err(Error::Argument("a step needs at least one token".into()));
-        }
         self.rows.clear();
         self.pending.clear();
         self.pending.resize(self.cache.sequences(), 0);
@@ -334,11 +398,23 @@ impl Session {
             self.pending[seq.0] += 1;
             self.rows.push(StepRow { token, position, seq: seq.0 });
         }
-        self.cache.reserve(&self.pending)
+        self.cache.reserve(&self.pending, keep)?;
+        self.slots.clear();
+        for row in &self.rows {
+            let index = row.position - self.cache.len(row.seq)?;
+            self.slots.extend(self.cache.slot_step(row.seq, index));
+        }
+        Ok(())
     }
 
-    /// The executor of the smallest bucket that holds a step, made on first use.
-    fn executor(&mut self, path: NumericPath, rows: usize, logits: usize) -> Result<usize, Error> {
+    /// The executor of the smallest bucket that holds a step, of the model or of its head, made on first use.
+    fn executor(
+        &mut self,
+        head: bool,
+        path: NumericPath,
+        rows: usize,
+        logits: usize,
+    ) -> Result<usize, Error> {
         let rows = match path {
             NumericPath::Decode => rows.next_power_of_two(),
             NumericPath::Prompt if rows <= 64 => 64,
@@ -346,10 +422,15 @@ impl Session {
         };
         let logits = if logits <= 1 { 1 } else { rows };
         let bucket = bucket(&self.options, path, rows, logits, self.context);
-        if let Some(at) = self.executors.iter().position(|e| e.program().bucket == bucket) {
+        let executors = if head { &self.heads } else { &self.executors };
+        if let Some(at) = executors.iter().position(|e| e.program().bucket == bucket) {
             return Ok(at);
         }
-        let program = self.model.file().program(bucket)?;
+        let program = match (head, self.options.mtp) {
+            (true, _) => mtp::program(&self.model, bucket)?,
+            (false, true) => mtp::main_program(&self.model, bucket)?,
+            (false, false) => self.model.file().program(bucket)?,
+        };
         let mut executor = CpuExecutor::new(
             program,
             &self.model,
@@ -358,8 +439,9 @@ impl Session {
             &mut self.rope_tables,
         )?;
         executor.profile(self.profiling);
-        self.executors.push(executor);
-        Ok(self.executors.len() - 1)
+        let executors = if head { &mut self.heads } else { &mut self.executors };
+        executors.push(executor);
+        Ok(executors.len() - 1)
     }
 
     fn check_prompt(&mut self, seq: SeqId, tokens: &[u32], chunk: usize) -> Result<usize, Error> {
@@ -394,6 +476,18 @@ fn check_wrong(program: &Program, fault: &Fault) -> Result<(), Error> {
 fn fill(rows: &mut Vec<Row>, seq: SeqId, tokens: &[u32]) {
     rows.clear();
     rows.extend(tokens.iter().map(|&token| Row { seq, token }));
+}
+
+/// A step has rows, and those whose logits are wanted are among them.
+fn check_wanted(rows: &[Row], wanted: &[u32]) -> Result<(), Error> {
+    if rows.is_empty() {
+        return Err(Error::Argument("a step needs at least one token".into()));
+    }
+    if wanted.iter().any(|&row| row as usize >= rows.len()) {
+        let problem = format!("logits are wanted of a row beyond the {} of the step", rows.len());
+        return Err(Error::Argument(problem));
+    }
+    Ok(())
 }
 
 fn check_finite(logits: &[f32], wanted: &[u32], rows: &[StepRow]) -> Result<(), Error> {

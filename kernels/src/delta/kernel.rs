@@ -102,14 +102,14 @@ unsafe fn all<S: Simd>(r: &Raw) {
 /// Columns `c .. c + 16 L`.
 #[inline(always)]
 unsafe fn vectors<S: Simd, const L: usize>(r: &Raw, c: usize) {
-    let mut held = [S::splat(0.0); L];
+    let mut held = [S::splat_f64(0.0); L];
     for i in 0..r.len {
-        let (at, k) = (i * r.stride + c, S::splat(*r.k.add(i)));
+        let (at, k) = (i * r.stride + c, S::splat_f64(f64::from(*r.k.add(i))));
         for (l, held) in held.iter_mut().enumerate() {
             let mut s = S::splat(0.0);
             if !r.old.is_null() {
                 s = S::mul(S::load_f32(r.old.add(at + l * LANES).cast()), S::splat(r.decay));
-                *held = S::fma(s, k, *held);
+                *held = S::fma_f64(S::widen(s), k, *held);
             }
             S::store(r.state.add(at + l * LANES), s);
         }
@@ -117,46 +117,46 @@ unsafe fn vectors<S: Simd, const L: usize>(r: &Raw, c: usize) {
     // `beta * (v - held)`: the difference is one fused operation, exact but for its rounding.
     let mut error = [S::splat(0.0); L];
     for (l, (error, held)) in error.iter_mut().zip(held).enumerate() {
-        let difference = S::fma(held, S::splat(-1.0), S::load_f32(r.v.add(c + l * LANES).cast()));
+        let difference = S::fma(S::narrow(held), S::splat(-1.0), S::load_f32(r.v.add(c + l * LANES).cast()));
         *error = S::mul(difference, S::splat(r.beta));
     }
-    let mut sums = [S::splat(0.0); L];
+    let mut sums = [S::splat_f64(0.0); L];
     for i in 0..r.len {
         let at = i * r.stride + c;
-        let (q, k) = (S::splat(*r.q.add(i)), S::splat(*r.k.add(i)));
+        let (q, k) = (S::splat_f64(f64::from(*r.q.add(i))), S::splat(*r.k.add(i)));
         for l in 0..L {
             let s = S::fma(k, error[l], S::load_f32(r.state.add(at + l * LANES).cast()));
             S::store(r.state.add(at + l * LANES), s);
-            sums[l] = S::fma(s, q, sums[l]);
+            sums[l] = S::fma_f64(S::widen(s), q, sums[l]);
         }
     }
     for (l, sum) in sums.into_iter().enumerate() {
-        S::store(r.out.add(c + l * LANES), sum);
+        S::store(r.out.add(c + l * LANES), S::narrow(sum));
     }
 }
 
 /// Column `c`, with the operations of [`vectors`].
 #[inline(always)]
 unsafe fn one(r: &Raw, c: usize) {
-    let mut held = 0f32;
+    let mut held = 0f64;
     for i in 0..r.len {
         let at = i * r.stride + c;
         let mut s = 0f32;
         if !r.old.is_null() {
             s = *r.old.add(at) * r.decay;
-            held = s.mul_add(*r.k.add(i), held);
+            held = f64::from(s).mul_add(f64::from(*r.k.add(i)), held);
         }
         *r.state.add(at) = s;
     }
-    let error = (*r.v.add(c) - held) * r.beta;
-    let mut sum = 0f32;
+    let error = (*r.v.add(c) - held as f32) * r.beta;
+    let mut sum = 0f64;
     for i in 0..r.len {
         let at = i * r.stride + c;
         let s = (*r.k.add(i)).mul_add(error, *r.state.add(at));
         *r.state.add(at) = s;
-        sum = s.mul_add(*r.q.add(i), sum);
+        sum = f64::from(s).mul_add(f64::from(*r.q.add(i)), sum);
     }
-    *r.out.add(c) = sum;
+    *r.out.add(c) = sum as f32;
 }
 
 macro_rules! compiled {

@@ -3,12 +3,15 @@
 use crate::cpu::multiversion;
 use crate::error::{ShapeError, same};
 use crate::math::exp;
-use crate::norm::rms_norm;
+
+/// Partial sums of a row: value `i` goes to sum `i % LANES`.
+const LANES: usize = 8;
 
 /// `out = x / sqrt(mean(x²) + eps) * weight * silu(gate)` for each row of `weight.len()` values, with
 /// `silu(x) = x / (1 + exp(-x))`: the norm comes first, then the gate.
 ///
-/// The norm is [`rms_norm`]'s, bit for bit; `x`, `gate` and `out` hold the same number of rows.
+/// All but `exp` is in f64, from left to right, and rounded at the end: rows may be short, and what nearly cancelled out in
+/// them is blown up here. Squares are added in eight interleaved sums. `x`, `gate` and `out` hold the same number of rows.
 ///
 /// # Errors
 /// When `x` is no whole number of rows, or `gate` or `out` of another length.
@@ -19,16 +22,36 @@ pub fn gated_rms_norm(
     eps: f32,
     out: &mut [f32],
 ) -> Result<(), ShapeError> {
-    same("gated_rms_norm", "number of gates", x.len(), gate.len())?;
-    rms_norm(x, weight, eps, out)?;
-    multiply_silu(gate, out);
+    const OP: &str = "gated_rms_norm";
+    same(OP, "number of gates", x.len(), gate.len())?;
+    same(OP, "number of outputs", x.len(), out.len())?;
+    let rows = x.len().checked_div(weight.len()).unwrap_or(0);
+    same(OP, "number of inputs", rows * weight.len(), x.len())?;
+    rows_of(x, gate, weight, eps, out);
     Ok(())
 }
 
 multiversion! {
-    fn multiply_silu(gate: &[f32], out: &mut [f32]) {
-        for (out, gate) in out.iter_mut().zip(gate) {
-            *out *= gate / (1.0 + exp(-gate));
+    fn rows_of(x: &[f32], gate: &[f32], weight: &[f32], eps: f32, out: &mut [f32]) {
+        let k = weight.len().max(1);
+        let inputs = x.chunks_exact(k).zip(gate.chunks_exact(k));
+        for ((x, gate), out) in inputs.zip(out.chunks_exact_mut(k)) {
+            let mut sums = [0f64; LANES];
+            let (blocks, tail) = x.as_chunks::<LANES>();
+            for block in blocks {
+                for (sum, v) in sums.iter_mut().zip(block) {
+                    *sum += f64::from(*v) * f64::from(*v);
+                }
+            }
+            for (sum, v) in sums.iter_mut().zip(tail) {
+                *sum += f64::from(*v) * f64::from(*v);
+            }
+            let mean = sums.iter().sum::<f64>() / k as f64;
+            let scale = 1.0 / (mean + f64::from(eps)).sqrt();
+            for (((out, x), gate), w) in out.iter_mut().zip(x).zip(gate).zip(weight) {
+                let silu = f64::from(*gate) / (1.0 + f64::from(exp(-*gate)));
+                *out = (f64::from(*x) * scale * f64::from(*w) * silu) as f32;
+            }
         }
     }
 }

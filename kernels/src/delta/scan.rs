@@ -70,8 +70,8 @@ impl DeltaShape {
 /// `S ← decay · S`, `d[j] = beta · (v[j] - Σ_i S[i][j] k[i])`, `S[i][j] ← S[i][j] + k[i] d[j]`,
 /// `out[j] = Σ_i S[i][j] q[i]`.
 ///
-/// Both sums, and the update, are by fused multiply-add in increasing `i`, the sums from zero; the squares of a length
-/// are added as [`rms_norm`](crate::norm::rms_norm) adds them. Columns do not depend on each other, so threads share
+/// Both sums are taken in f64 in increasing `i` and rounded at the end, since what they add up nearly cancels out at times;
+/// the update is a fused multiply-add. Columns do not depend on each other, so threads share
 /// them in blocks, and rows follow each other in order: the result is the same however a sequence is cut into steps.
 ///
 /// `qkv` is `[rows]` of `[key_heads][key_dim]` queries, as many keys, and `[value_heads][value_dim]` values; `gates` is
@@ -118,7 +118,7 @@ pub fn delta_scan(
         let (unit_q, unit_k) = scratch.split_at_mut(key_dim);
         for (t, step) in steps.iter().enumerate() {
             let row = &qkv[t * shape.row_len()..][..shape.row_len()];
-            unit(&row[key..][..key_dim], shape.eps, 1.0 / (key_dim as f32).sqrt(), unit_q);
+            unit(&row[key..][..key_dim], shape.eps, 1.0 / (key_dim as f64).sqrt(), unit_q);
             unit(&row[key_heads * key_dim + key..][..key_dim], shape.eps, 1.0, unit_k);
             let column = head * value_dim + first;
             let gates = &gates[t * 2 * value_heads..][..2 * value_heads];
@@ -158,22 +158,21 @@ fn block(index: usize, value_dim: usize) -> (usize, usize) {
 }
 
 multiversion! {
-    /// `out = x / sqrt(Σ x² + eps) * scale`, squares added in sixteen interleaved f32 sums and these in f64.
-    fn unit(x: &[f32], eps: f32, scale: f32, out: &mut [f32]) {
-        let mut sums = [0f32; 16];
-        let (blocks, tail) = x.as_chunks::<16>();
+    /// `out = x * (scale / sqrt(Σ x² + eps))` in f64, rounded at the end; squares are added in eight interleaved sums.
+    fn unit(x: &[f32], eps: f32, scale: f64, out: &mut [f32]) {
+        let mut sums = [0f64; 8];
+        let (blocks, tail) = x.as_chunks::<8>();
         for block in blocks {
             for (sum, v) in sums.iter_mut().zip(block) {
-                *sum += v * v;
+                *sum += f64::from(*v) * f64::from(*v);
             }
         }
         for (sum, v) in sums.iter_mut().zip(tail) {
-            *sum += v * v;
+            *sum += f64::from(*v) * f64::from(*v);
         }
-        let total: f64 = sums.iter().map(|s| f64::from(*s)).sum();
-        let inverse = (1.0 / (total + f64::from(eps)).sqrt()) as f32;
+        let factor = scale / (sums.iter().sum::<f64>() + f64::from(eps)).sqrt();
         for (out, x) in out.iter_mut().zip(x) {
-            *out = x * inverse * scale;
+            *out = (f64::from(*x) * factor) as f32;
         }
     }
 }

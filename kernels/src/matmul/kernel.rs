@@ -128,42 +128,85 @@ pub(super) type Decode = unsafe fn(*const u8, usize, *const u8, *mut f32);
 /// Weights decoded to f32, one tile, activations of either kind.
 #[inline(always)]
 pub(super) unsafe fn floats<S: Simd, const T: usize>(p: &Panel, layout: Layout, decode: Decode) {
-    let parts = layout.head_columns / GROUP;
+    match p.x {
+        XRows::F32(x, each) => exact::<S, T>(p, layout, decode, x, each),
+        XRows::Q8(x, each) => rounded::<S, T>(p, layout, decode, x, each),
+    }
+}
+
+/// f32 activations: sums in f64.
+#[inline(always)]
+unsafe fn exact<S: Simd, const T: usize>(
+    p: &Panel,
+    layout: Layout,
+    decode: Decode,
+    x: *const f32,
+    each: usize,
+) {
+    let mut sums = [S::splat_f64(0.0); T];
+    let mut w = [[0f32; TILE]; GROUP];
+    for block in 0..p.columns.div_ceil(GROUP) {
+        decode_block(p, layout, decode, block, &mut w);
+        let columns = GROUP.min(p.columns - block * GROUP);
+        for (column, w) in w[..columns].iter().enumerate() {
+            let w = S::widen(S::load_f32(w.as_ptr().cast()));
+            let x = x.add(block * GROUP + column);
+            for (t, sum) in sums.iter_mut().enumerate() {
+                *sum = S::fma_f64(w, S::splat_f64(f64::from(*x.add(t * each))), *sum);
+            }
+        }
+    }
+    for (t, sum) in sums.iter().enumerate() {
+        store_tile::<S>(p, 0, t, S::narrow(*sum));
+    }
+}
+
+/// Quantised activations.
+#[inline(always)]
+unsafe fn rounded<S: Simd, const T: usize>(
+    p: &Panel,
+    layout: Layout,
+    decode: Decode,
+    x: *const Q8Block,
+    each: usize,
+) {
     let mut acc = [S::splat(0.0); T];
     let mut w = [[0f32; TILE]; GROUP];
     let mut converted = [[0f32; GROUP]; T];
     for block in 0..p.columns.div_ceil(GROUP) {
-        let head = p.tiles.add(block / parts * layout.head);
-        decode(head, block % parts, p.tiles.add(p.heads + block * layout.body), w.as_mut_ptr().cast());
+        decode_block(p, layout, decode, block, &mut w);
         let columns = GROUP.min(p.columns - block * GROUP);
-        let mut x = [std::ptr::null::<f32>(); T];
-        for t in 0..T {
-            x[t] = match p.x {
-                XRows::F32(x, each) => x.add(t * each + block * GROUP),
-                XRows::Q8(x, each) => {
-                    let x = x.add(t * each + block);
-                    for (value, code) in converted[t].iter_mut().zip(&(*x).codes) {
-                        *value = f32::from(*code);
-                    }
-                    converted[t].as_ptr()
-                }
-            };
+        for (t, converted) in converted.iter_mut().enumerate() {
+            for (value, code) in converted.iter_mut().zip(&(*x.add(t * each + block)).codes) {
+                *value = f32::from(*code);
+            }
         }
         let mut sums = [S::splat(0.0); T];
         for (column, w) in w[..columns].iter().enumerate() {
             let w = S::load_f32(w.as_ptr().cast());
             for t in 0..T {
-                sums[t] = S::fma(w, S::splat(*x[t].add(column)), sums[t]);
+                sums[t] = S::fma(w, S::splat(converted[t][column]), sums[t]);
             }
         }
         for t in 0..T {
-            acc[t] = match p.x {
-                XRows::F32(..) => S::add(acc[t], sums[t]),
-                XRows::Q8(x, each) => S::fma(S::splat((*x.add(t * each + block)).scale), sums[t], acc[t]),
-            };
+            acc[t] = S::fma(S::splat((*x.add(t * each + block)).scale), sums[t], acc[t]);
         }
     }
     for (t, acc) in acc.iter().enumerate() {
         store_tile::<S>(p, 0, t, *acc);
     }
+}
+
+/// The values of 32 columns of a tile.
+#[inline(always)]
+unsafe fn decode_block(
+    p: &Panel,
+    layout: Layout,
+    decode: Decode,
+    block: usize,
+    w: &mut [[f32; TILE]; GROUP],
+) {
+    let parts = layout.head_columns / GROUP;
+    let head = p.tiles.add(block / parts * layout.head);
+    decode(head, block % parts, p.tiles.add(p.heads + block * layout.body), w.as_mut_ptr().cast());
 }

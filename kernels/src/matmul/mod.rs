@@ -3,7 +3,7 @@
 //! # Order of operations
 //! Every version (scalar reference, portable, AVX2, AVX-512), layout, tiling, thread count and number of rows gives the
 //! same bits, because all follow one order. Let `g` run over groups of 32 columns in increasing order, `acc` start at
-//! zero, and every operation round once to f32:
+//! zero, and every operation round once, to f32 unless told:
 //!
 //! - class `q8`, block formats: `isum = Σ q_w * q_x`, exact in integers;
 //!   - without minimums: `acc = fma(d_x, d_w * isum, acc)`
@@ -12,7 +12,7 @@
 //!   - where scales cover 16 columns (Q2_K, Q3_K, Q6_K, IQ2_S, IQ2_XS, NVFP4): so for each half of 16 columns in turn
 //! - class `q8`, float weights: `acc = fma(d_x, s, acc)`, where `s` starts at zero and takes `s = fma(w, q_x, s)` in
 //!   increasing k
-//! - class `f32`: `acc = acc + s`, where `s` starts at zero and takes `s = fma(w, x, s)` in increasing k
+//! - class `f32`: in f64, where products are exact: `s = s + w * x` in increasing k from zero, rounded to f32 in the end
 //!
 //! NaN and infinity come through, a NaN with bits of its own. `d_w` and `m_w` are exact in f32 for every format, see
 //! [`crate::quant::Codes`].

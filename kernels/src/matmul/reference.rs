@@ -22,16 +22,13 @@ pub(super) fn ordered(w: &Weights<'_>, x: &Activations<'_>, out: &mut [f32]) {
     }
 }
 
-/// Each group of 32 is summed by fused multiply-add in increasing k; the group sums are added in order.
+/// Products and sums in f64, in increasing k.
 fn dot_f32(w: &[f32], x: &[f32]) -> f32 {
-    let mut acc = 0f32;
-    for (w, x) in w.chunks(GROUP).zip(x.chunks(GROUP)) {
-        acc += w.iter().zip(x).fold(0f32, |sum, (w, x)| w.mul_add(*x, sum));
-    }
-    acc
+    w.iter().zip(x).fold(0f64, |sum, (w, x)| f64::from(*w).mul_add(f64::from(*x), sum)) as f32
 }
 
-/// Float weights with quantised activations: as [`dot_f32`] over the codes, each group folded with its scale.
+/// Float weights with quantised activations: the codes of a group are summed by fused multiply-add in increasing k, and
+/// folded with their scale.
 fn dot_float_q8(w: &[f32], x: &[Q8Block]) -> f32 {
     let mut acc = 0f32;
     for (w, x) in w.chunks(GROUP).zip(x) {

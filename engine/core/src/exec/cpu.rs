@@ -1,6 +1,7 @@
 //! The CPU executor: interprets a Program, op by op, allocating nothing per step.
 
 use super::Step;
+use super::delta::{conv_weights, delta_shape};
 use crate::Error;
 use crate::cache::Cache;
 use crate::model::{Model, Weight};
@@ -11,6 +12,7 @@ use crate::session::{OpTime, SessionOptions};
 use memra_kernels::activation::{geglu, swiglu};
 use memra_kernels::attention::{AttentionShape, attention};
 use memra_kernels::cpu::Pool;
+use memra_kernels::delta::{ConvWeights, DeltaShape, delta_scan, short_conv};
 use memra_kernels::family::family;
 use memra_kernels::matmul::{self, Activations, MatmulConfig, Q8Rows};
 use memra_kernels::moe::Routes;
@@ -27,7 +29,7 @@ const SERIAL: usize = 16 * 1024;
 pub(super) type Outcome = Result<(), ShapeError>;
 
 /// Work on some rows of an op's result: the index of the first, and their values.
-type RowTask<'a> = dyn Fn(usize, &mut [f32]) -> Outcome + Sync + 'a;
+pub(super) type RowTask<'a> = dyn Fn(usize, &mut [f32]) -> Outcome + Sync + 'a;
 
 /// The same, with the same rows of an input before them.
 type PairTask<'a> = dyn Fn(&[f32], &mut [f32]) -> Outcome + Sync + 'a;
@@ -59,6 +61,8 @@ enum Ready {
     Matmul(MatmulConfig),
     Rope(Arc<RopeTable>),
     Attention(AttentionShape),
+    Conv(ConvWeights),
+    Delta(DeltaShape),
 }
 
 impl CpuExecutor {
@@ -79,8 +83,19 @@ impl CpuExecutor {
                     let factors = rope.factors.map_or(&[][..], |id| weights[id.0 as usize].vector());
                     Ready::Rope(tables.get(op, rope, factors)?)
                 }
+                OpKind::ShortConv { weight, .. } => {
+                    Ready::Conv(conv_weights(op, &weights, &program, weight)?)
+                }
+                OpKind::DeltaScan { net, .. } => {
+                    let shape = delta_shape(net);
+                    scratch = scratch.max(shape.scratch_len(threads));
+                    Ready::Delta(shape)
+                }
                 OpKind::Attention { state, attend, .. } => {
-                    let StateSpec::Kv { heads: n_kv_heads, head_dim, .. } = program.states[state.0 as usize];
+                    let StateSpec::Kv { heads: n_kv_heads, head_dim, .. } = program.states[state.0 as usize]
+                    else {
+                        return Err(Error::Argument(format!("op {} has no keys and values", op.name)));
+                    };
                     let Attend { heads: n_heads, scale, window, softcap } = attend;
                     let shape = AttentionShape { n_heads, n_kv_heads, head_dim, scale, window, softcap };
                     scratch = scratch.max(shape.scratch_len(threads, program.bucket.context));
@@ -133,6 +148,11 @@ impl CpuExecutor {
     /// The first `rows` rows of logits of the last step.
     pub(crate) fn logits(&self, rows: usize) -> &[f32] {
         &self.f32s(self.program.logits)[..rows * self.width(self.program.logits)]
+    }
+
+    /// The state of the first `rows` rows of the last step, where it is kept.
+    pub(crate) fn hidden(&self, rows: usize) -> &[f32] {
+        self.program.hidden.map_or(&[], |id| &self.f32s(id)[..rows * self.width(id)])
     }
 
     /// Runs one step.
@@ -203,7 +223,7 @@ impl CpuExecutor {
         at: usize,
         pool: &Pool,
         step: &Step<'_>,
-        cache: &Cache,
+        cache: &mut Cache,
         out: &mut [f32],
         scratch: &mut [f32],
     ) -> Outcome {
@@ -269,7 +289,21 @@ impl CpuExecutor {
                 let x = self.activations(x, routes.slots());
                 matmul::experts(pool, config, &*self.weights[weight.0 as usize], routes, &x, out)
             }
-            (kind, _) => self.mixed(kind, pool, out),
+            (OpKind::ShortConv { x, state, .. }, Ready::Conv(weights)) => {
+                let x = &self.f32s(x)[..out.len()];
+                short_conv(pool, weights, step.slots, x, cache.recurrent(state), out)
+            }
+            (OpKind::DeltaScan { qkv, gates, state, .. }, Ready::Delta(shape)) => {
+                let rows = step.rows.len();
+                let qkv = &self.f32s(qkv)[..rows * self.width(qkv)];
+                let gates = &self.f32s(gates)[..rows * self.width(gates)];
+                delta_scan(pool, shape, step.slots, qkv, gates, cache.recurrent(state), scratch, out)
+            }
+            (OpKind::Hidden { .. }, _) => {
+                out.copy_from_slice(&step.hidden[..out.len()]);
+                Ok(())
+            }
+            (kind, _) => self.plain(kind, pool, out),
         }
     }
 
@@ -325,7 +359,7 @@ impl CpuExecutor {
         self.weights[id.0 as usize].vector()
     }
 
-    fn row_iter(&self, id: BufferId) -> impl Iterator<Item = &[f32]> {
+    pub(super) fn row_iter(&self, id: BufferId) -> impl Iterator<Item = &[f32]> {
         self.f32s(id).chunks_exact(self.width(id))
     }
 
@@ -336,7 +370,7 @@ impl CpuExecutor {
 }
 
 /// Calls `task(first row, rows)` on parts of `out` that together are all its rows of `width` values.
-fn by_rows(pool: &Pool, out: &mut [f32], width: usize, task: &RowTask<'_>) -> Outcome {
+pub(super) fn by_rows(pool: &Pool, out: &mut [f32], width: usize, task: &RowTask<'_>) -> Outcome {
     if pool.threads() == 1 || out.len() <= SERIAL {
         return task(0, out);
     }

@@ -1,9 +1,8 @@
-//! Ops of mixtures of experts, but for their products, and gates.
+//! Ops of mixtures of experts, but for their products.
 
 use super::cpu::{Buffer, CpuExecutor, Outcome};
 use crate::program::{BufferId, OpKind, Routing};
 use memra_kernels::cpu::Pool;
-use memra_kernels::delta::sigmoid_gate;
 use memra_kernels::moe::{self, Router, Routes, Scoring};
 
 impl CpuExecutor {
@@ -24,8 +23,7 @@ impl CpuExecutor {
         moe::route(&Router { scoring, renormalise, scale }, logits, bias.map(|id| self.vector(id)), out)
     }
 
-    /// Ops between rows and slots, and gates; `out` holds the rows that the step fills, and the old values of what changes in
-    /// place.
+    /// Ops between rows and slots; `out` holds the rows that the step fills.
     pub(super) fn mixed(&self, kind: OpKind, pool: &Pool, out: &mut [f32]) -> Outcome {
         match kind {
             OpKind::GatherSlots { x, routes, .. } => {
@@ -35,10 +33,6 @@ impl CpuExecutor {
             OpKind::Combine { x, routes, .. } => {
                 let Some(routes) = self.routes(routes) else { return Ok(()) };
                 moe::combine(pool, routes, &self.f32s(x)[..routes.slots() * self.width(x)], out)
-            }
-            OpKind::SigmoidGate { x, gate } => {
-                let each = self.width(x) / self.width(gate).max(1);
-                sigmoid_gate(out, &self.f32s(gate)[..out.len() / each.max(1)], each)
             }
             _ => Ok(()),
         }

@@ -75,6 +75,11 @@ pub(super) fn gate_and_up(c: &ModelConfig, b: &mut Builder<'_>, h: Value) -> Res
 pub(super) fn head(c: &ModelConfig, b: &mut Builder<'_>, x: Value) -> Result<Value, Error> {
     b.scope(String::new());
     let h = b.rms_norm("output_norm", x, c.rms_eps)?;
+    logits(c, b, h)
+}
+
+/// The output head on normed rows.
+pub(super) fn logits(c: &ModelConfig, b: &mut Builder<'_>, h: Value) -> Result<Value, Error> {
     let head = if b.has("output.weight") { "output" } else { "token_embd" };
     b.linear_by("output", head, h, c.n_vocab)
 }

@@ -12,7 +12,7 @@ pub struct ModelConfig {
     pub architecture: &'static str,
     /// The model's name, or nothing.
     pub name: Option<String>,
-    /// Transformer blocks.
+    /// Transformer blocks, not counting those of heads that predict further tokens.
     pub n_layers: usize,
     /// Width of the residual stream.
     pub n_embd: usize,
@@ -52,7 +52,7 @@ impl ModelConfig {
     pub(super) fn read(keys: &Keys<'_>) -> Result<Self, Error> {
         let architecture = keys.source().architecture();
         let n_vocab = keys.source().tensors().specs().get("token_embd.weight").map_or(0, |table| table.n);
-        let n_layers = keys.count("block_count")?;
+        let n_layers = n_layers(keys)?;
         let n_embd = keys.count("embedding_length")?;
         let n_heads = keys.count("attention.head_count")?;
         let n_kv_heads = keys.optional("attention.head_count_kv")?.unwrap_or(n_heads);
@@ -83,6 +83,21 @@ impl ModelConfig {
             eos: eos.first().copied(),
             ends: eos.get(1..).unwrap_or_default().to_vec(),
         })
+    }
+}
+
+/// GGUF files count the blocks of heads that predict further tokens (MTP); they come last.
+fn n_layers(keys: &Keys<'_>) -> Result<usize, Error> {
+    const KEY: &str = "nextn_predict_layers";
+    let blocks = keys.count("block_count")?;
+    let beside = keys.optional(KEY)?.unwrap_or(0);
+    if beside > 1 {
+        return Err(keys.fail(KEY, format!("is {beside}; this build supports one")));
+    }
+    match keys.source().folder() {
+        None if beside >= blocks => Err(keys.fail(KEY, format!("is {beside}, of only {blocks} blocks"))),
+        None => Ok(blocks - beside),
+        Some(_) => Ok(blocks),
     }
 }
 

@@ -69,9 +69,35 @@ impl ModelFile {
     /// # Errors
     /// A tensor that does not fit; not after [`ModelFile::open`] has checked them.
     pub fn program(&self, bucket: Bucket) -> Result<Program, Error> {
-        let mut builder = Builder::new(bucket, self.source.tensors().specs());
+        self.build(Builder::new(bucket, self.source.tensors().specs()))
+    }
+
+    /// Builds the model's Program and that of its head that predicts the token after the next (MTP), where it has one. The
+    /// first keeps the state of every row, which the second starts from; states of both are in one cache, whose list the
+    /// second has.
+    ///
+    /// # Errors
+    /// As [`ModelFile::program`].
+    pub fn programs_with_mtp(&self, bucket: Bucket) -> Result<Option<[Program; 2]>, Error> {
+        let tensors = self.source.tensors().specs();
+        let program = self.build(Builder::new(bucket, tensors).with_hidden())?;
+        let mut builder = Builder::new(bucket, tensors).with_hidden().with_states(&program.states);
+        let logits = self.graph.build_mtp(&self.config, &mut builder).map_err(|e| self.source.explain(e))?;
+        Ok(logits.map(|logits| [program, builder.finish(logits)]))
+    }
+
+    fn build(&self, mut builder: Builder<'_>) -> Result<Program, Error> {
         let logits = self.graph.build(&self.config, &mut builder).map_err(|e| self.source.explain(e))?;
         Ok(builder.finish(logits))
+    }
+
+    /// Every Program that reads the model's tensors, in its smallest form: what a check and a load need.
+    pub(super) fn smallest_programs(&self) -> Result<Vec<Program>, Error> {
+        let bucket = Self::smallest_bucket();
+        match self.programs_with_mtp(bucket)? {
+            Some(both) => Ok(both.into()),
+            None => Ok(vec![self.program(bucket)?]),
+        }
     }
 
     /// The tokenizer, built on first use: a model whose tokenizer is not supported still computes logits.
@@ -91,7 +117,7 @@ impl ModelFile {
     }
 
     /// A specification of the smallest Program: what a check needs.
-    pub(super) fn smallest_bucket() -> Bucket {
+    fn smallest_bucket() -> Bucket {
         Bucket {
             path: NumericPath::Decode,
             class: NumericClass::F32,
@@ -118,8 +144,9 @@ impl ModelFile {
     /// Every tensor the architecture needs is there, and none is left over: a tensor that nothing reads is a feature
     /// that would silently be missing.
     fn check_tensors(&self) -> Result<(), Error> {
-        let program = self.program(Self::smallest_bucket())?;
-        let used: HashSet<&str> = program.weights.iter().map(|w| w.name.as_str()).collect();
+        let programs = self.smallest_programs()?;
+        let used: HashSet<&str> =
+            programs.iter().flat_map(|program| &program.weights).map(|w| w.name.as_str()).collect();
         let tensors = self.source.tensors().specs();
         let unused = tensors.keys().filter(|name| !used.contains(name.as_str())).min();
         unused.map_or(Ok(()), |name| {

@@ -22,6 +22,7 @@ const RULES: &[Rule] = &[
 pub(super) const GEMMA2: Architecture = Architecture {
     name: "gemma2",
     model_types: &["gemma2"],
+    layer_types: &[],
     rope_neox: true,
     window_pattern: Some(2),
     rules: RULES,
@@ -45,6 +46,7 @@ pub(super) const GEMMA2: Architecture = Architecture {
 pub(super) const GEMMA3: Architecture = Architecture {
     name: "gemma3",
     model_types: &["gemma3_text"],
+    layer_types: &[],
     rope_neox: true,
     window_pattern: Some(6),
     rules: RULES,

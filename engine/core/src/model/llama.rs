@@ -6,6 +6,7 @@ use super::dense::Dense;
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     name: "llama",
     model_types: &["llama", "mistral"],
+    layer_types: &[],
     rope_neox: false,
     window_pattern: None,
     rules: &[],

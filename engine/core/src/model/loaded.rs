@@ -61,14 +61,15 @@ impl Model {
     /// # Errors
     /// A tensor whose data cannot be read.
     pub fn from_file(file: ModelFile, options: &LoadOptions) -> Result<Arc<Model>, Error> {
-        let program = file.program(ModelFile::smallest_bucket())?;
         let pool = Pool::new(options.threads);
-        let mut weights = HashMap::with_capacity(program.weights.len());
-        for (id, vector) in roles(&program) {
-            let name = &program.weights[id.0 as usize].name;
-            if !weights.contains_key(name) {
-                let weight = read(&file, &program, id, vector, options.pack.then_some(&pool))?;
-                weights.insert(name.clone(), Arc::new(weight));
+        let mut weights = HashMap::new();
+        for program in file.smallest_programs()? {
+            for (id, vector) in roles(&program) {
+                let name = &program.weights[id.0 as usize].name;
+                if !weights.contains_key(name) {
+                    let weight = read(&file, &program, id, vector, options.pack.then_some(&pool))?;
+                    weights.insert(name.clone(), Arc::new(weight));
+                }
             }
         }
         Ok(Arc::new(Model { file, weights }))
@@ -134,8 +135,10 @@ fn vector_of(file: &ModelFile, spec: &WeightSpec) -> Result<Weight, Error> {
         let data = file.matrix(&spec.name, index)?;
         quant::decode(spec.dtype, &data, values).map_err(|e| broken(spec, &e))?;
     }
-    if file.change(&spec.name) == Change::AddOne {
-        values.iter_mut().for_each(|value| *value += 1.0);
+    match file.change(&spec.name) {
+        Change::None => {}
+        Change::AddOne => values.iter_mut().for_each(|value| *value += 1.0),
+        Change::NegativeExp => values.iter_mut().for_each(|value| *value = -f64::from(*value).exp() as f32),
     }
     Ok(Weight::Vector(values))
 }

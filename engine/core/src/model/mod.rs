@@ -9,6 +9,7 @@ mod dense;
 mod experts;
 mod file;
 mod gemma;
+mod hybrid;
 mod llama;
 mod loaded;
 mod qwen2;
@@ -39,6 +40,8 @@ struct Architecture {
     name: &'static str,
     /// As `model_type` names it in `config.json`.
     model_types: &'static [&'static str],
+    /// Types of layers in `config.json`, beside attention with and without a window.
+    layer_types: &'static [&'static str],
     /// Pairing of rotated values in GGUF files, which is fixed by architecture; in folders it is that of GPT-NeoX always.
     rope_neox: bool,
     /// Every so many layers one sees the whole context, where the model has a sliding window and does not say.
@@ -58,6 +61,13 @@ type Read = fn(&Keys<'_>, &ModelConfig) -> Result<Box<dyn Graph>, Error>;
 trait Graph: Debug + Send + Sync {
     /// Emits the Program and returns its result, the logits.
     fn build(&self, config: &ModelConfig, b: &mut Builder<'_>) -> Result<Value, Error>;
+
+    /// Emits the Program of the head that predicts the token after the next (MTP), if the model has one, and returns its
+    /// logits. Its rows bring the next token, and the state that predicted it.
+    fn build_mtp(&self, config: &ModelConfig, b: &mut Builder<'_>) -> Result<Option<Value>, Error> {
+        let _ = (config, b);
+        Ok(None)
+    }
 }
 
 /// Every architecture this build knows.
@@ -66,6 +76,9 @@ const ARCHITECTURES: &[Architecture] = &[
     qwen2::ARCHITECTURE,
     qwen3::ARCHITECTURE,
     qwen3moe::ARCHITECTURE,
+    hybrid::QWEN3NEXT,
+    hybrid::QWEN35,
+    hybrid::QWEN35MOE,
     gemma::GEMMA2,
     gemma::GEMMA3,
 ];

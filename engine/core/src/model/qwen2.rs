@@ -6,6 +6,7 @@ use super::dense::{Dense, QKV_BIASES};
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     name: "qwen2",
     model_types: &["qwen2"],
+    layer_types: &[],
     rope_neox: true,
     window_pattern: None,
     rules: &[],

@@ -6,6 +6,7 @@ use super::dense::Dense;
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     name: "qwen3",
     model_types: &["qwen3"],
+    layer_types: &[],
     rope_neox: true,
     window_pattern: None,
     rules: &[],

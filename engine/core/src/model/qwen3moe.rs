@@ -9,6 +9,7 @@ use crate::program::{Builder, Value};
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     name: "qwen3moe",
     model_types: &["qwen3_moe"],
+    layer_types: &[],
     rope_neox: true,
     window_pattern: None,
     rules: &experts::RULES,

@@ -38,6 +38,11 @@ struct Settings {
     truncate: Option<bool>,
     mscale: Option<f32>,
     mscale_all_dim: Option<f32>,
+    // Which of several positions turns which pair: a text has only one.
+    #[serde(rename = "mrope_section")]
+    _sections: Option<Vec<usize>>,
+    #[serde(rename = "mrope_interleaved")]
+    _interleaved: Option<bool>,
 }
 
 impl RopeConfig {

@@ -40,9 +40,12 @@ fn check(keys: &Keys<'_>, types: &[String], n_layers: usize) -> Result<(), Error
         let problem = format!("lists {} layers, but the model has {n_layers}", types.len());
         return Err(keys.fail_at(FIELD, problem));
     }
-    match types.iter().find(|t| *t != SLIDING && *t != "full_attention") {
+    let own = keys.source().architecture().layer_types;
+    let known = ["full_attention", SLIDING].into_iter().chain(own.iter().copied());
+    match types.iter().find(|t| !known.clone().any(|known| known == *t)) {
         Some(other) => {
-            let problem = format!("`{other}` is not supported; supported: full_attention, {SLIDING}");
+            let supported = known.collect::<Vec<_>>().join(", ");
+            let problem = format!("`{other}` is not supported; supported: {supported}");
             Err(keys.fail_at(FIELD, problem))
         }
         None => Ok(()),

@@ -1,5 +1,6 @@
 //! Builds a Program from an architecture's description: values in, ops, buffers and dependencies out.
 
+mod delta;
 mod experts;
 
 use super::{
@@ -29,6 +30,9 @@ pub struct Builder<'a> {
     quantised: HashMap<Value, Value>,
     states: Vec<StateSpec>,
     ops: Vec<Op>,
+    /// The state that is kept of every row, and whether one is asked for.
+    hidden: Option<Value>,
+    keeps_hidden: bool,
 }
 
 impl<'a> Builder<'a> {
@@ -44,7 +48,26 @@ impl<'a> Builder<'a> {
             quantised: HashMap::new(),
             states: Vec::new(),
             ops: Vec::new(),
+            hidden: None,
+            keeps_hidden: false,
         }
+    }
+
+    /// Asks for the state of every row, see [`Builder::keep_hidden`].
+    pub fn with_hidden(mut self) -> Self {
+        self.keeps_hidden = true;
+        self
+    }
+
+    /// Starts with the states of another Program over the same cache.
+    pub fn with_states(mut self, states: &[StateSpec]) -> Self {
+        self.states = states.to_vec();
+        self
+    }
+
+    /// Whether the state of every row is asked for: then none may be left out before [`Builder::keep_hidden`].
+    pub fn keeps_hidden(&self) -> bool {
+        self.keeps_hidden
     }
 
     /// Prefix of the names of what follows, such as `blk.3.`.
@@ -55,6 +78,11 @@ impl<'a> Builder<'a> {
     /// Whether the file has this tensor (name without the scope).
     pub fn has(&self, tensor: &str) -> bool {
         self.tensors.contains_key(tensor)
+    }
+
+    /// Whether the file has this tensor within the scope.
+    pub fn has_scoped(&self, tensor: &str) -> bool {
+        self.has(&format!("{}{tensor}", self.scope))
     }
 
     /// Insists on a tensor that ops read where the file has it, such as a bias.
@@ -190,6 +218,18 @@ impl<'a> Builder<'a> {
         self.push(name, OpKind::Add { x: x.buffer(), y: y.buffer() });
     }
 
+    /// Keeps a value as the state of every row, if that is asked for.
+    pub fn keep_hidden(&mut self, x: Value) {
+        self.hidden = Some(x).filter(|_| self.keeps_hidden);
+    }
+
+    /// The states that a step brings along.
+    pub fn hidden(&mut self, name: &str, width: usize) -> Value {
+        let out = self.value(BufferSpec { extent: Extent::Rows, slots: 1, width, storage: Storage::F32 });
+        self.push(name, OpKind::Hidden { out: out.buffer() });
+        out
+    }
+
     /// The rows of `x` whose logits are wanted.
     pub fn gather(&mut self, name: &str, x: Value) -> Value {
         let spec = BufferSpec { extent: Extent::Logits, ..*self.spec(x) };
@@ -213,6 +253,7 @@ impl<'a> Builder<'a> {
             buffers,
             states: self.states,
             logits: place(logits.buffer()),
+            hidden: self.hidden.map(|value| place(value.buffer())),
             ops: self.ops,
         }
     }
@@ -344,11 +385,34 @@ impl<'a> Builder<'a> {
                 let cost = Cost { bytes: moved + read, flops: 2 * n as u64 * (k * slots) as u64 };
                 (Some(self.key(kind, x, (dtype, n, k), slots.div_ceil(active))), cost)
             }
+            OpKind::Hidden { out } | OpKind::Columns { out, .. } => {
+                (None, Cost { bytes: 2 * buffer_bytes(out), flops: 0 })
+            }
+            OpKind::Concat { .. } | OpKind::GatherSlots { .. } => (None, Cost { bytes: moved, flops: 0 }),
+            OpKind::ShortConv { x, weight, state, .. } => {
+                let taps = self.weights[weight.0 as usize].k as u64;
+                let bytes = moved + weights + self.replaced(state);
+                (None, Cost { bytes, flops: (2 * taps + 4) * values(x) })
+            }
+            OpKind::DeltaGates { out, .. } => {
+                (None, Cost { bytes: moved + weights, flops: 20 * values(out) })
+            }
+            OpKind::DeltaScan { qkv, net, state, .. } => {
+                let rows = self.values[qkv.0 as usize].rows(bucket);
+                let flops = 7 * rows * net.value_heads * net.key_dim * net.value_dim;
+                (None, Cost { bytes: moved + self.replaced(state), flops: flops as u64 })
+            }
+            OpKind::GatedRmsNorm { x, .. } => (None, Cost { bytes: moved + weights, flops: 9 * values(x) }),
             OpKind::SigmoidGate { x, .. } => (None, Cost { bytes: moved, flops: 4 * values(x) }),
             OpKind::Route { logits, .. } => (None, Cost { bytes: moved, flops: 12 * values(logits) }),
-            OpKind::GatherSlots { .. } => (None, Cost { bytes: moved, flops: 0 }),
             OpKind::Combine { x, .. } => (None, Cost { bytes: moved, flops: 2 * values(x) }),
         }
+    }
+
+    /// Bytes of a state that a step reads and writes: a prompt chunk is one sequence, each decode row one of its own.
+    fn replaced(&self, state: StateId) -> u64 {
+        let sequences = if self.bucket.path == NumericPath::Decode { self.bucket.rows } else { 1 };
+        (2 * sequences * self.states[state.0 as usize].bytes_per_sequence()) as u64
     }
 
     /// The key of a product of `m` rows of `x`.
@@ -366,7 +430,9 @@ impl<'a> Builder<'a> {
         for (i, op) in self.ops.iter().enumerate() {
             op.kind.reads().chain(op.kind.writes()).for_each(|id| last_use[id.0 as usize] = i);
         }
-        last_use[logits.0 as usize] = usize::MAX;
+        for kept in [Some(logits), self.hidden].into_iter().flatten() {
+            last_use[kept.0 as usize] = usize::MAX;
+        }
         let mut buffers: Vec<BufferSpec> = Vec::new();
         let mut free: Vec<BufferId> = Vec::new();
         let mut map: Vec<Option<BufferId>> = vec![None; self.values.len()];

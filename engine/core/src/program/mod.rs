@@ -9,7 +9,7 @@ mod op;
 mod report;
 
 pub use builder::{Builder, Value};
-pub use op::{Attend, Op, OpKind, Rope, Routing};
+pub use op::{Attend, DeltaNet, Op, OpKind, Rope, Routing};
 pub use report::WorkItem;
 
 use memra_kernels::{DType, NumericClass, NumericPath};
@@ -113,6 +113,11 @@ pub enum StateSpec {
         /// Storage type.
         dtype: DType,
     },
+    /// f32 values that every token replaces, all of them.
+    Recurrent {
+        /// Values a sequence.
+        values: usize,
+    },
 }
 
 /// A model lowered to a list of ops for one bucket.
@@ -130,6 +135,9 @@ pub struct Program {
     pub ops: Vec<Op>,
     /// Where the logits end up: f32, `[logits][vocabulary]`.
     pub logits: BufferId,
+    /// Where the normed state of every row ends up that the logits are made from, if it is kept: f32, `[rows][width]`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hidden: Option<BufferId>,
 }
 
 impl Program {
@@ -172,6 +180,15 @@ impl StateSpec {
     pub fn bytes_per_token(&self) -> usize {
         match *self {
             StateSpec::Kv { heads, head_dim, dtype } => 2 * heads * dtype.row_bytes(head_dim).unwrap_or(0),
+            StateSpec::Recurrent { .. } => 0,
+        }
+    }
+
+    /// Bytes kept for a sequence, however long it is.
+    pub fn bytes_per_sequence(&self) -> usize {
+        match *self {
+            StateSpec::Kv { .. } => 0,
+            StateSpec::Recurrent { values } => 4 * values,
         }
     }
 }

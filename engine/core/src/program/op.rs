@@ -51,6 +51,23 @@ pub struct Routing {
     pub scale: f32,
 }
 
+/// A gated delta net layer.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct DeltaNet {
+    /// Query and key heads.
+    pub key_heads: usize,
+    /// Value heads, a multiple of `key_heads`.
+    pub value_heads: usize,
+    /// Values of a query or key head.
+    pub key_dim: usize,
+    /// Values of a value head.
+    pub value_dim: usize,
+    /// Whether value head `h` uses key head `h % key_heads`, instead of sharing one with its neighbours.
+    pub tiled: bool,
+    /// Added to the square of a query's or key's length where it is brought to one.
+    pub eps: f32,
+}
+
 /// What an op computes. Every buffer has one row a token; `out` is overwritten, other roles are named as used.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(tag = "op", rename_all = "snake_case")]
@@ -157,6 +174,82 @@ pub enum OpKind {
         /// What no value passes.
         cap: f32,
     },
+    /// The states that the step brings along, one for each row: what a head that predicts further tokens starts from.
+    Hidden {
+        /// f32.
+        out: BufferId,
+    },
+    /// Values `from ..` of every `every` values of a row, so many of each as make up the width of `out`.
+    Columns {
+        /// f32.
+        x: BufferId,
+        /// Values that repeat.
+        every: usize,
+        /// First of those taken.
+        from: usize,
+        /// f32.
+        out: BufferId,
+    },
+    /// The values of `a`, then those of `b`.
+    Concat {
+        /// f32.
+        a: BufferId,
+        /// f32.
+        b: BufferId,
+        /// f32.
+        out: BufferId,
+    },
+    /// Mixes each channel with its own last few values, then SiLU.
+    ShortConv {
+        /// f32, `[channels]`.
+        x: BufferId,
+        /// Filters `[channels][taps]`.
+        weight: WeightId,
+        /// Recurrent state: the last inputs.
+        state: StateId,
+        /// f32, `[channels]`.
+        out: BufferId,
+    },
+    /// `exp(rate · softplus(a + bias))`, how much of its state a head keeps, then `sigmoid(b)`, how much of an error it takes
+    /// in.
+    DeltaGates {
+        /// f32, `[heads]`.
+        a: BufferId,
+        /// f32, `[heads]`.
+        b: BufferId,
+        /// Vector `[heads]`, negative.
+        rate: WeightId,
+        /// Vector `[heads]`.
+        bias: WeightId,
+        /// f32, `[2][heads]`.
+        out: BufferId,
+    },
+    /// The gated delta rule, row by row of each sequence.
+    DeltaScan {
+        /// f32, queries, keys, values.
+        qkv: BufferId,
+        /// f32, `[2][value_heads]`.
+        gates: BufferId,
+        /// Sizes.
+        net: DeltaNet,
+        /// Recurrent state: a matrix for each value head.
+        state: StateId,
+        /// f32, `[value_heads][value_dim]`.
+        out: BufferId,
+    },
+    /// `out = x / sqrt(mean(x²) + eps) · weight · silu(gate)`, head by head.
+    GatedRmsNorm {
+        /// f32.
+        x: BufferId,
+        /// f32.
+        gate: BufferId,
+        /// Vector of a head's width.
+        weight: WeightId,
+        /// Added to the mean square.
+        eps: f32,
+        /// f32.
+        out: BufferId,
+    },
     /// Multiplies by the sigmoid of a gate, in place: one gate for each value, or for as many as there are more of them.
     SigmoidGate {
         /// f32.
@@ -250,6 +343,13 @@ impl OpKind {
             OpKind::Add { .. } => "add",
             OpKind::Scale { .. } => "scale",
             OpKind::Softcap { .. } => "softcap",
+            OpKind::Hidden { .. } => "hidden",
+            OpKind::Columns { .. } => "columns",
+            OpKind::Concat { .. } => "concat",
+            OpKind::ShortConv { .. } => "short_conv",
+            OpKind::DeltaGates { .. } => "delta_gates",
+            OpKind::DeltaScan { .. } => "delta_scan",
+            OpKind::GatedRmsNorm { .. } => "gated_rms_norm",
             OpKind::SigmoidGate { .. } => "sigmoid_gate",
             OpKind::Route { .. } => "route",
             OpKind::GatherSlots { .. } => "gather_slots",
@@ -262,7 +362,7 @@ impl OpKind {
     /// Buffers it reads, those it changes in place included.
     pub fn reads(&self) -> impl Iterator<Item = BufferId> + use<> {
         let pair = match *self {
-            OpKind::Embed { .. } => [None, None],
+            OpKind::Embed { .. } | OpKind::Hidden { .. } => [None, None],
             OpKind::RmsNorm { x, .. }
             | OpKind::Quantise { x, .. }
             | OpKind::Matmul { x, .. }
@@ -274,7 +374,10 @@ impl OpKind {
             OpKind::KvAppend { k, v, .. } => [Some(k), Some(v)],
             OpKind::SwiGlu { gate, up, .. } | OpKind::GeGlu { gate, up, .. } => [Some(gate), Some(up)],
             OpKind::Add { x, y } => [Some(x), Some(y)],
-            OpKind::SigmoidGate { x, gate } => [Some(x), Some(gate)],
+            OpKind::Columns { x, .. } | OpKind::ShortConv { x, .. } => [Some(x), None],
+            OpKind::Concat { a, b, .. } | OpKind::DeltaGates { a, b, .. } => [Some(a), Some(b)],
+            OpKind::DeltaScan { qkv, gates, .. } => [Some(qkv), Some(gates)],
+            OpKind::SigmoidGate { x, gate } | OpKind::GatedRmsNorm { x, gate, .. } => [Some(x), Some(gate)],
             OpKind::Route { logits, .. } => [Some(logits), None],
             OpKind::GatherSlots { x, routes, .. }
             | OpKind::Experts { x, routes, .. }
@@ -293,6 +396,13 @@ impl OpKind {
             | OpKind::Attention { out, .. }
             | OpKind::SwiGlu { out, .. }
             | OpKind::GeGlu { out, .. }
+            | OpKind::Hidden { out }
+            | OpKind::Columns { out, .. }
+            | OpKind::Concat { out, .. }
+            | OpKind::ShortConv { out, .. }
+            | OpKind::DeltaGates { out, .. }
+            | OpKind::DeltaScan { out, .. }
+            | OpKind::GatedRmsNorm { out, .. }
             | OpKind::Route { out, .. }
             | OpKind::GatherSlots { out, .. }
             | OpKind::Experts { out, .. }
@@ -312,6 +422,7 @@ impl OpKind {
         match *self {
             OpKind::KvAppend { state, .. } => Some((state, true)),
             OpKind::Attention { state, .. } => Some((state, false)),
+            OpKind::ShortConv { state, .. } | OpKind::DeltaScan { state, .. } => Some((state, true)),
             _ => None,
         }
     }
@@ -323,6 +434,8 @@ impl OpKind {
             OpKind::RmsNorm { weight, .. } => [Some(weight), None],
             OpKind::Matmul { weight, bias, .. } => [Some(weight), bias],
             OpKind::Rope { rope, .. } => [rope.factors, None],
+            OpKind::ShortConv { weight, .. } | OpKind::GatedRmsNorm { weight, .. } => [Some(weight), None],
+            OpKind::DeltaGates { rate, bias, .. } => [Some(rate), Some(bias)],
             OpKind::Route { bias, .. } => [bias, None],
             OpKind::Experts { weight, .. } => [Some(weight), None],
             _ => [None, None],
@@ -347,6 +460,21 @@ impl OpKind {
             OpKind::Add { x, y } => OpKind::Add { x: f(x), y: f(y) },
             OpKind::Scale { x, factor } => OpKind::Scale { x: f(x), factor },
             OpKind::Softcap { x, cap } => OpKind::Softcap { x: f(x), cap },
+            OpKind::Hidden { out } => OpKind::Hidden { out: f(out) },
+            OpKind::Columns { x, every, from, out } => OpKind::Columns { x: f(x), every, from, out: f(out) },
+            OpKind::Concat { a, b, out } => OpKind::Concat { a: f(a), b: f(b), out: f(out) },
+            OpKind::ShortConv { x, weight, state, out } => {
+                OpKind::ShortConv { x: f(x), weight, state, out: f(out) }
+            }
+            OpKind::DeltaGates { a, b, rate, bias, out } => {
+                OpKind::DeltaGates { a: f(a), b: f(b), rate, bias, out: f(out) }
+            }
+            OpKind::DeltaScan { qkv, gates, net, state, out } => {
+                OpKind::DeltaScan { qkv: f(qkv), gates: f(gates), net, state, out: f(out) }
+            }
+            OpKind::GatedRmsNorm { x, gate, weight, eps, out } => {
+                OpKind::GatedRmsNorm { x: f(x), gate: f(gate), weight, eps, out: f(out) }
+            }
             OpKind::SigmoidGate { x, gate } => OpKind::SigmoidGate { x: f(x), gate: f(gate) },
             OpKind::Route { logits, bias, routing, out } => {
                 OpKind::Route { logits: f(logits), bias, routing, out: f(out) }

@@ -81,6 +81,11 @@ impl Program {
     pub fn state_bytes_per_token(&self) -> u64 {
         self.states.iter().map(|s: &StateSpec| s.bytes_per_token() as u64).sum()
     }
+
+    /// Bytes of state that a sequence keeps, however long it is.
+    pub fn state_bytes_per_sequence(&self) -> u64 {
+        self.states.iter().map(|s| s.bytes_per_sequence() as u64).sum()
+    }
 }
 
 impl fmt::Display for Program {
@@ -102,10 +107,11 @@ impl fmt::Display for Program {
         )?;
         writeln!(
             f,
-            "weights {:.1} MB, buffers {:.2} MB, state {} bytes a token",
+            "weights {:.1} MB, buffers {:.2} MB, state {} bytes a token and {} a sequence",
             self.weight_bytes() as f64 / 1e6,
             self.buffer_bytes() as f64 / 1e6,
             self.state_bytes_per_token(),
+            self.state_bytes_per_sequence(),
         )?;
         writeln!(f, "{:<24} {:<10} {:>12} {:>14} {:>5}  kernel", "op", "kind", "bytes", "flops", "fuse")?;
         for op in &self.ops {

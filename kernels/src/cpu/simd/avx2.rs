@@ -45,12 +45,41 @@ pub(super) unsafe fn e4m3_halves(from: *const u8) -> __m256i {
 
 impl Simd for Avx2 {
     type Floats = [__m256; 2];
+    type Doubles = [__m256d; 4];
     type Ints = [__m256i; 2];
     type Bytes = [__m256i; 2];
 
     #[inline(always)]
     unsafe fn splat(value: f32) -> [__m256; 2] {
         [_mm256_set1_ps(value); 2]
+    }
+
+    #[inline(always)]
+    unsafe fn splat_f64(value: f64) -> [__m256d; 4] {
+        [_mm256_set1_pd(value); 4]
+    }
+
+    #[inline(always)]
+    unsafe fn widen(value: [__m256; 2]) -> [__m256d; 4] {
+        let low = |v: __m256| _mm256_cvtps_pd(_mm256_castps256_ps128(v));
+        let high = |v: __m256| _mm256_cvtps_pd(_mm256_extractf128_ps::<1>(v));
+        [low(value[0]), high(value[0]), low(value[1]), high(value[1])]
+    }
+
+    #[inline(always)]
+    unsafe fn narrow(value: [__m256d; 4]) -> [__m256; 2] {
+        let join = |low: __m256d, high: __m256d| _mm256_set_m128(_mm256_cvtpd_ps(high), _mm256_cvtpd_ps(low));
+        [join(value[0], value[1]), join(value[2], value[3])]
+    }
+
+    #[inline(always)]
+    unsafe fn fma_f64(a: [__m256d; 4], b: [__m256d; 4], c: [__m256d; 4]) -> [__m256d; 4] {
+        [
+            _mm256_fmadd_pd(a[0], b[0], c[0]),
+            _mm256_fmadd_pd(a[1], b[1], c[1]),
+            _mm256_fmadd_pd(a[2], b[2], c[2]),
+            _mm256_fmadd_pd(a[3], b[3], c[3]),
+        ]
     }
 
     #[inline(always)]

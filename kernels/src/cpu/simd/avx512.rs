@@ -15,12 +15,35 @@ pub(crate) struct Avx512;
 
 impl Simd for Avx512 {
     type Floats = __m512;
+    type Doubles = [__m512d; 2];
     type Ints = __m512i;
     type Bytes = __m512i;
 
     #[inline(always)]
     unsafe fn splat(value: f32) -> __m512 {
         _mm512_set1_ps(value)
+    }
+
+    #[inline(always)]
+    unsafe fn splat_f64(value: f64) -> [__m512d; 2] {
+        [_mm512_set1_pd(value); 2]
+    }
+
+    #[inline(always)]
+    unsafe fn widen(value: __m512) -> [__m512d; 2] {
+        let halves = [_mm512_castps512_ps256(value), _mm512_extractf32x8_ps::<1>(value)];
+        [_mm512_cvtps_pd(halves[0]), _mm512_cvtps_pd(halves[1])]
+    }
+
+    #[inline(always)]
+    unsafe fn narrow(value: [__m512d; 2]) -> __m512 {
+        let low = _mm512_castps256_ps512(_mm512_cvtpd_ps(value[0]));
+        _mm512_insertf32x8::<1>(low, _mm512_cvtpd_ps(value[1]))
+    }
+
+    #[inline(always)]
+    unsafe fn fma_f64(a: [__m512d; 2], b: [__m512d; 2], c: [__m512d; 2]) -> [__m512d; 2] {
+        [_mm512_fmadd_pd(a[0], b[0], c[0]), _mm512_fmadd_pd(a[1], b[1], c[1])]
     }
 
     #[inline(always)]

@@ -25,6 +25,8 @@ pub(crate) use portable::Portable;
 pub(crate) trait Simd: Copy {
     /// 16 × f32.
     type Floats: Copy;
+    /// 16 × f64.
+    type Doubles: Copy;
     /// 16 × i32.
     type Ints: Copy;
     /// 64 bytes: 16 lanes of 4.
@@ -55,6 +57,14 @@ pub(crate) trait Simd: Copy {
     unsafe fn add(a: Self::Floats, b: Self::Floats) -> Self::Floats;
     /// `a * b + c`, rounded once.
     unsafe fn fma(a: Self::Floats, b: Self::Floats, c: Self::Floats) -> Self::Floats;
+    /// All lanes `value`.
+    unsafe fn splat_f64(value: f64) -> Self::Doubles;
+    /// Lanes as f64, exact.
+    unsafe fn widen(value: Self::Floats) -> Self::Doubles;
+    /// Lanes as f32, rounded.
+    unsafe fn narrow(value: Self::Doubles) -> Self::Floats;
+    /// `a * b + c`, rounded once.
+    unsafe fn fma_f64(a: Self::Doubles, b: Self::Doubles, c: Self::Doubles) -> Self::Doubles;
     /// Lanes as f32: exact below 2^24.
     unsafe fn to_floats(value: Self::Ints) -> Self::Floats;
 

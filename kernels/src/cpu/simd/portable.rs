@@ -25,12 +25,33 @@ fn lanes<T: Copy + Default, const N: usize>(f: impl Fn(usize) -> T) -> [T; N] {
 
 impl Simd for Portable {
     type Floats = [f32; 16];
+    type Doubles = [f64; 16];
     type Ints = [i32; 16];
     type Bytes = [u8; 64];
 
     #[inline(always)]
     unsafe fn splat(value: f32) -> [f32; 16] {
         [value; 16]
+    }
+
+    #[inline(always)]
+    unsafe fn splat_f64(value: f64) -> [f64; 16] {
+        [value; 16]
+    }
+
+    #[inline(always)]
+    unsafe fn widen(value: [f32; 16]) -> [f64; 16] {
+        lanes(|i| f64::from(value[i]))
+    }
+
+    #[inline(always)]
+    unsafe fn narrow(value: [f64; 16]) -> [f32; 16] {
+        lanes(|i| value[i] as f32)
+    }
+
+    #[inline(always)]
+    unsafe fn fma_f64(a: [f64; 16], b: [f64; 16], c: [f64; 16]) -> [f64; 16] {
+        lanes(|i| a[i].mul_add(b[i], c[i]))
     }
 
     #[inline(always)]

@@ -51,8 +51,13 @@ impl Family for ExpertsFamily {
         let mut keys = Vec::new();
         for dtype in DType::all() {
             let columns = if dtype.block_len() == 1 { 33 } else { dtype.block_len() };
+            // Every type once; how slots are cut up is the same for all.
+            let mut shapes = vec![(17, columns, 2)];
+            if [DType::F32, DType::Q4_K].contains(&dtype) {
+                shapes.extend([(1, columns, 1), (64, 2 * columns, 9), (40, columns, 65)]);
+            }
             for class in NumericClass::ALL {
-                for (n, k, m) in [(17, columns, 1), (64, 2 * columns, 9), (40, columns, 65)] {
+                for &(n, k, m) in &shapes {
                     let path = if m > 9 { NumericPath::Prompt } else { NumericPath::Decode };
                     keys.push(KernelKey { family: NAME.to_owned(), dtype, class, path, n, k, m });
                 }

@@ -5,7 +5,7 @@ mod names;
 mod tensors;
 
 pub(super) use keys::{Field, Keys};
-pub(super) use names::{Change, Rule, norm_less_one, renamed};
+pub(super) use names::{Change, Rule, negative_exp, norm_less_one, renamed};
 pub(super) use tensors::Tensors;
 
 use super::Architecture;

@@ -7,6 +7,8 @@ pub(in crate::model) enum Change {
     None,
     /// One is added, in f32: norms stored as the distance of their weight from one.
     AddOne,
+    /// `-exp(x)`: rates of decay stored as logarithms.
+    NegativeExp,
 }
 
 /// A tensor's name and its GGUF name. A `*` stands for a number: the layer, and a second one for the matrix of a stack
@@ -28,6 +30,11 @@ pub(in crate::model) const fn renamed(from: &'static str, to: &'static [&'static
 /// A norm whose weight is stored less one.
 pub(in crate::model) const fn norm_less_one(from: &'static str, to: &'static [&'static str]) -> Rule {
     Rule { from, to, change: Change::AddOne }
+}
+
+/// Rates of decay stored as the logarithm of their negative.
+pub(in crate::model) const fn negative_exp(from: &'static str, to: &'static [&'static str]) -> Rule {
+    Rule { from, to, change: Change::NegativeExp }
 }
 
 impl Rule {
@@ -62,8 +69,14 @@ pub(super) struct Found {
     pub(super) change: Change,
 }
 
-/// The GGUF names of a tensor, by an architecture's own rules or the common ones.
+/// The GGUF names of a tensor, by an architecture's own rules or the common ones. The layers of a head that predicts
+/// further tokens have the names of others, with `mtp` for `blk`, since GGUF's numbers for them depend on the model.
 pub(super) fn translate(rules: &[Rule], name: &str) -> Option<Found> {
+    if let Some(rest) = name.strip_prefix("mtp.layers.") {
+        let mut found = translate(rules, &format!("model.layers.{rest}"))?;
+        found.names.iter_mut().for_each(|name| *name = name.replacen("blk.", "mtp.", 1));
+        return Some(found);
+    }
     rules.iter().chain(&Rule::COMMON).find_map(|rule| {
         let whole = numbers(rule.from, name).map(|numbers| (numbers, ""));
         let (numbers, suffix) = whole.or_else(|| {
@@ -83,6 +96,10 @@ pub(super) fn unknown(name: &str) -> Found {
 
 /// The name of a GGUF tensor in a checkpoint, where a rule knows it; the matrices of a stack are all meant by one `*`.
 pub(super) fn original(rules: &[Rule], name: &str) -> Option<String> {
+    if let Some(rest) = name.strip_prefix("mtp.").filter(|rest| !rest.contains("nextn")) {
+        let name = original(rules, &format!("blk.{rest}"))?;
+        return Some(name.replacen("model.layers.", "mtp.layers.", 1));
+    }
     rules.iter().chain(&Rule::COMMON).find_map(|rule| {
         rule.to.iter().find_map(|to| {
             let whole = numbers(to, name).map(|numbers| (numbers, ""));
@@ -180,6 +197,7 @@ mod tests {
             original("blk.2.ffn_up_exps.weight").as_deref(),
             Some("model.layers.2.mlp.experts.*.up_proj.weight")
         );
+        assert_eq!(original("mtp.0.ffn_down.weight").as_deref(), Some("mtp.layers.0.mlp.down_proj.weight"));
         assert_eq!(original("blk.2.unheard_of.weight"), None);
     }
 }
