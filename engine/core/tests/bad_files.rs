@@ -106,6 +106,7 @@ fn what_is_missing_or_unsupported_is_named() {
         (Change::NoKey("llama.block_count"), ["llama.block_count", "missing"]),
         (Change::U32("tokenizer.ggml.eos_token_id", 70_000), ["eos_token_id", "vocabulary"]),
         (Change::U32("llama.embedding_length", 512), ["token_embd.weight", "256"]),
+        (Change::U32("llama.block_count", u32::MAX), ["llama.block_count", "tensors in all"]),
         (Change::U32("llama.block_count", 3), ["blk.3.", "not used"]),
         (Change::U32("llama.block_count", 5), ["blk.4.attn_norm.weight", "missing"]),
         (Change::NoTensor("blk.2.ffn_up.weight"), ["blk.2.ffn_up.weight", "missing"]),

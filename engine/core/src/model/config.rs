@@ -86,10 +86,15 @@ impl ModelConfig {
     }
 }
 
-/// GGUF files count the blocks of heads that predict further tokens (MTP); they come last.
+/// Layers of the model proper. GGUF files count the blocks of heads that predict further tokens (MTP) among theirs; they
+/// come last. Lists are made of one entry a layer, so there cannot be more layers than tensors.
 fn n_layers(keys: &Keys<'_>) -> Result<usize, Error> {
     const KEY: &str = "nextn_predict_layers";
-    let blocks = keys.count("block_count")?;
+    let (blocks, tensors) = (keys.count("block_count")?, keys.source().tensors().specs().len());
+    if blocks > tensors {
+        let problem = format!("is {blocks}; there are no more than {tensors} tensors in all");
+        return Err(keys.fail("block_count", problem));
+    }
     let beside = keys.optional(KEY)?.unwrap_or(0);
     if beside > 1 {
         return Err(keys.fail(KEY, format!("is {beside}; this build supports one")));
