@@ -1,7 +1,10 @@
 //! Finding special tokens in text.
 
+mod trie;
+
 use crate::unicode::is_word;
 use std::ops::Range;
+use trie::Trie;
 
 /// Longest name of a special token, in bytes.
 pub(crate) const MAX_NAME: usize = 1024;
@@ -43,8 +46,11 @@ pub(crate) enum Order {
 pub(crate) struct Finder {
     /// Ordered by name.
     tokens: Vec<Special>,
+    names: Trie,
     /// Whether a name begins with this byte.
     begins: Vec<bool>,
+    /// Bytes of the longest name.
+    longest: usize,
     order: Order,
 }
 
@@ -95,31 +101,26 @@ impl Finder {
         tokens.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         let mut begins = vec![false; 256];
         tokens.iter().for_each(|token| begins[usize::from(token.name.as_bytes()[0])] = true);
-        Finder { tokens, begins, order }
+        let names: Vec<&[u8]> = tokens.iter().map(|token| token.name.as_bytes()).collect();
+        let longest = names.iter().map(|name| name.len()).max().unwrap_or_default();
+        Finder { names: Trie::new(&names), tokens, begins, longest, order }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.tokens.is_empty()
     }
 
-    /// Hands on the tokens with which `text` begins, shortest first.
-    fn beginning(&self, text: &[u8], mut each: impl FnMut(usize)) {
-        let (mut from, mut to) = (0, self.tokens.len());
-        // After `depth` rounds the names from `from` to `to` are those that agree with the text in so many bytes, shortest
-        // first.
-        for (depth, byte) in text.iter().enumerate() {
-            let at = |token: &Special| token.name.as_bytes().get(depth).copied();
-            let candidates = &self.tokens[from..to];
-            let before = candidates.partition_point(|token| at(token) < Some(*byte));
-            let len = candidates[before..].partition_point(|token| at(token) == Some(*byte));
-            (from, to) = (from + before, from + before + len);
-            if from == to {
-                break;
-            }
-            if self.tokens[from].name.len() == depth + 1 {
-                each(from);
-            }
+    /// The longest token with which `text` begins, of those that are wanted.
+    fn beginning(&self, text: &[u8], wanted: impl Fn(&Special) -> bool) -> Option<usize> {
+        let mut longest = None;
+        if text.first().is_some_and(|byte| self.begins[usize::from(*byte)]) {
+            self.names.beginning(text, |token| {
+                if wanted(&self.tokens[token]) {
+                    longest = Some(token);
+                }
+            });
         }
+        longest
     }
 
     /// Cuts `text` into special tokens and what lies between them.
@@ -166,28 +167,17 @@ impl Finder {
         let bytes = text.as_bytes();
         let (mut found, mut at) = (Vec::new(), 0);
         while at < bytes.len() {
-            let allowed = |token: usize| {
-                let special = &self.tokens[token];
-                !special.control || controls.allow(at, at + special.name.len())
-            };
-            let mut longest = None;
-            if self.begins[usize::from(bytes[at])] {
-                // What covers text without being a token must not reach from untrusted into trusted text.
-                let covers = !matches!(controls, Controls::Inside(_));
-                self.beginning(&bytes[at..], |token| {
-                    if covers || allowed(token) {
-                        longest = Some(token);
-                    }
-                });
-            }
-            let Some(token) = longest else {
+            let allowed = |special: &Special| !special.control || controls.allow(at, at + special.name.len());
+            // What covers text without being a token must not reach from untrusted into trusted text.
+            let covers = !matches!(controls, Controls::Inside(_));
+            let Some(token) = self.beginning(&bytes[at..], |special| covers || allowed(special)) else {
                 at += 1;
                 continue;
             };
             let special = &self.tokens[token];
             let end = at + special.name.len();
             let alone = || !text[..at].ends_with(is_word) && !text[end..].starts_with(is_word);
-            if allowed(token) && (!special.single_word || alone()) {
+            if allowed(special) && (!special.single_word || alone()) {
                 found.push((at, end, token));
             }
             at = end;
@@ -196,27 +186,37 @@ impl Finder {
     }
 
     fn longest(&self, text: &[u8], controls: Controls<'_>) -> Vec<Found> {
-        let mut candidates: Vec<Found> = Vec::new();
+        // The longest token at `at` that is shorter than `limit`.
+        let below = |at: usize, limit: usize| {
+            self.beginning(&text[at..], |special| {
+                let len = special.name.len();
+                len < limit && (!special.control || controls.allow(at, at + len))
+            })
+        };
+        // For each length, tokens of it: of every place the longest that may still be taken.
+        let mut by_length: Vec<Vec<(usize, usize)>> = Vec::new();
         for at in 0..text.len() {
-            if self.begins[usize::from(text[at])] {
-                self.beginning(&text[at..], |token| {
-                    let special = &self.tokens[token];
-                    let end = at + special.name.len();
-                    if !special.control || controls.allow(at, end) {
-                        candidates.push((at, end, token));
-                    }
-                });
+            if let Some(token) = below(at, usize::MAX) {
+                by_length.resize(self.longest + 1, Vec::new());
+                by_length[self.tokens[token].name.len()].push((at, token));
             }
         }
-        candidates.sort_by_key(|&(start, end, token)| (start.abs_diff(end), self.tokens[token].id, start));
-        // A token that overlaps a longer one has an end in it.
-        let mut taken = vec![false; if candidates.is_empty() { 0 } else { text.len() }];
+        let mut taken = vec![false; if by_length.is_empty() { 0 } else { text.len() }];
         let mut found: Vec<Found> = Vec::new();
-        let longest_first = candidates.chunk_by(|a, b| a.0.abs_diff(a.1) == b.0.abs_diff(b.1)).rev();
-        for &(start, end, token) in longest_first.flatten() {
-            if !taken[start] && !taken[end - 1] {
-                taken[start..end].fill(true);
-                found.push((start, end, token));
+        for length in (1..by_length.len()).rev() {
+            let mut tokens = std::mem::take(&mut by_length[length]);
+            tokens.sort_unstable();
+            for (at, token) in tokens {
+                // What is taken is no shorter, so that an overlap covers an end.
+                if taken[at] {
+                    continue;
+                }
+                if !taken[at + length - 1] {
+                    taken[at..at + length].fill(true);
+                    found.push((at, at + length, token));
+                } else if let Some(token) = below(at, length) {
+                    by_length[self.tokens[token].name.len()].push((at, token));
+                }
             }
         }
         found.sort_unstable();
@@ -291,6 +291,36 @@ mod tests {
         assert_eq!(split(&finder(Order::Leftmost), "abcd", true), [Token(0), Text("cd")]);
         for order in [Order::Longest, Order::Leftmost] {
             assert_eq!(split(&finder(order), "aaaaa", true), [Token(3), Token(2)]);
+        }
+    }
+
+    const NAMES: [&str; 8] = ["a", "ab", "abc", "bc", "aaa", "aaaa", "cab", "bb"];
+
+    /// The longest token anywhere, the leftmost of equals, until none fits between those that were taken.
+    fn longest_slowly(text: &str) -> Vec<(usize, usize)> {
+        let mut found: Vec<(usize, usize)> = Vec::new();
+        loop {
+            let free =
+                |&(from, to): &(usize, usize)| found.iter().all(|&(start, end)| to <= start || end <= from);
+            let all = NAMES.into_iter().flat_map(|name| {
+                let places = (0..text.len()).filter(move |&at| text[at..].starts_with(name));
+                places.map(move |at| (at, at + name.len()))
+            });
+            let best = all.filter(free).max_by_key(|&(from, to)| (to - from, usize::MAX - from));
+            let Some(best) = best else { break };
+            found.push(best);
+        }
+        found.sort_unstable();
+        found
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn the_longest_go_first(text in "[abc]{0,24}") {
+            let tokens = NAMES.iter().zip(0..).map(|(name, id)| Special::new(name, id, false));
+            let found = Finder::new(tokens, Order::Longest).longest(text.as_bytes(), Controls::Nowhere);
+            let found: Vec<_> = found.into_iter().map(|(from, to, _)| (from, to)).collect();
+            proptest::prop_assert_eq!(found, longest_slowly(&text));
         }
     }
 
