@@ -12,7 +12,7 @@ use crate::session::{OpTime, SessionOptions};
 use memra_kernels::activation::{geglu, swiglu};
 use memra_kernels::attention::{AttentionShape, attention};
 use memra_kernels::cpu::Pool;
-use memra_kernels::delta::{ConvWeights, DeltaShape, delta_scan, short_conv};
+use memra_kernels::delta::{ConvWeights, DeltaShape};
 use memra_kernels::family::family;
 use memra_kernels::matmul::{self, Activations, MatmulConfig, Q8Rows};
 use memra_kernels::moe::Routes;
@@ -56,7 +56,7 @@ pub(super) enum Buffer {
 }
 
 /// What an op needs that was decided before the first step.
-enum Ready {
+pub(super) enum Ready {
     Nothing,
     Matmul(MatmulConfig),
     Rope(Arc<RopeTable>),
@@ -289,21 +289,7 @@ impl CpuExecutor {
                 let x = self.activations(x, routes.slots());
                 matmul::experts(pool, config, &*self.weights[weight.0 as usize], routes, &x, out)
             }
-            (OpKind::ShortConv { x, state, .. }, Ready::Conv(weights)) => {
-                let x = &self.f32s(x)[..out.len()];
-                short_conv(pool, weights, step.slots, x, cache.recurrent(state), out)
-            }
-            (OpKind::DeltaScan { qkv, gates, state, .. }, Ready::Delta(shape)) => {
-                let rows = step.rows.len();
-                let qkv = &self.f32s(qkv)[..rows * self.width(qkv)];
-                let gates = &self.f32s(gates)[..rows * self.width(gates)];
-                delta_scan(pool, shape, step.slots, qkv, gates, cache.recurrent(state), scratch, out)
-            }
-            (OpKind::Hidden { .. }, _) => {
-                out.copy_from_slice(&step.hidden[..out.len()]);
-                Ok(())
-            }
-            (kind, _) => self.plain(kind, pool, out),
+            _ => self.delta(at, pool, step, cache, out, scratch),
         }
     }
 
@@ -352,6 +338,11 @@ impl CpuExecutor {
 
     pub(super) fn buffer(&self, id: BufferId) -> &Buffer {
         &self.buffers[id.0 as usize]
+    }
+
+    /// What op `at` computes, and what was decided for it.
+    pub(super) fn ready(&self, at: usize) -> (OpKind, &Ready) {
+        (self.program.ops[at].kind, &self.ready[at])
     }
 
     /// The values of a vector of the model.

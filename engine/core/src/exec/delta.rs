@@ -1,14 +1,47 @@
-//! Ops of gated delta nets without state, gates, and ops on columns.
+//! Ops of gated delta nets, gates, and ops on columns.
 
-use super::cpu::{CpuExecutor, Outcome};
+use super::Step;
+use super::cpu::{CpuExecutor, Outcome, Ready, by_rows};
 use crate::Error;
+use crate::cache::Cache;
 use crate::model::Weight;
 use crate::program::{DeltaNet, Op, OpKind, Program, WeightId};
 use memra_kernels::cpu::Pool;
-use memra_kernels::delta::{ConvWeights, DeltaShape, KeyHead, delta_gates, gated_rms_norm, sigmoid_gate};
+use memra_kernels::delta::{
+    ConvWeights, DeltaShape, KeyHead, delta_gates, delta_scan, gated_rms_norm, short_conv, sigmoid_gate,
+};
 use std::sync::Arc;
 
 impl CpuExecutor {
+    /// Ops with recurrent state, or that start from a step's own; `out` as in [`CpuExecutor::plain`].
+    pub(super) fn delta(
+        &self,
+        at: usize,
+        pool: &Pool,
+        step: &Step<'_>,
+        cache: &mut Cache,
+        out: &mut [f32],
+        scratch: &mut [f32],
+    ) -> Outcome {
+        match self.ready(at) {
+            (OpKind::ShortConv { x, state, .. }, Ready::Conv(weights)) => {
+                let x = &self.f32s(x)[..out.len()];
+                short_conv(pool, weights, step.slots, x, cache.recurrent(state), out)
+            }
+            (OpKind::DeltaScan { qkv, gates, state, .. }, Ready::Delta(shape)) => {
+                let rows = step.rows.len();
+                let qkv = &self.f32s(qkv)[..rows * self.width(qkv)];
+                let gates = &self.f32s(gates)[..rows * self.width(gates)];
+                delta_scan(pool, shape, step.slots, qkv, gates, cache.recurrent(state), scratch, out)
+            }
+            (OpKind::Hidden { .. }, _) => {
+                out.copy_from_slice(&step.hidden[..out.len()]);
+                Ok(())
+            }
+            (kind, _) => self.plain(kind, pool, out),
+        }
+    }
+
     /// Ops that need nothing but their operands; `out` holds the rows that the step fills, and the old values of what changes
     /// in place.
     pub(super) fn plain(&self, kind: OpKind, pool: &Pool, out: &mut [f32]) -> Outcome {
@@ -38,14 +71,14 @@ impl CpuExecutor {
             OpKind::GatedRmsNorm { x, gate, weight, eps, .. } => {
                 let (width, weight) = (self.width(x), self.vector(weight));
                 let (x, gate) = (self.f32s(x), self.f32s(gate));
-                super::cpu::by_rows(pool, out, width, &|first, out| {
+                by_rows(pool, out, width, &|first, out| {
                     let range = first * width..first * width + out.len();
                     gated_rms_norm(&x[range.clone()], &gate[range], weight, eps, out)
                 })
             }
             OpKind::SigmoidGate { x, gate } => {
                 let (width, gates, gate) = (self.width(x), self.width(gate), self.f32s(gate));
-                super::cpu::by_rows(pool, out, width, &|first, out| {
+                by_rows(pool, out, width, &|first, out| {
                     let rows = out.len() / width.max(1);
                     sigmoid_gate(out, &gate[first * gates..][..rows * gates], width / gates.max(1))
                 })
