@@ -22,7 +22,7 @@ fn expression() -> impl Strategy<Value = String> {
     let atom = prop_oneof![
         4 => prop::sample::select(vec![
             "messages", "messages[0].content", "messages[-1]['content']", "m.content", "m", "x", "ns.v", "loop", "tools",
-            "note", "note", "messages[0]", "m.tags", "m.role", "bos_token", "missing",
+            "note", "form", "('%c' % code)", "messages[0]", "m.tags", "m.role", "bos_token", "missing",
         ]).prop_map(str::to_owned),
         2 => prop::sample::select(vec!["1", "0", "-3", "2.5", "'a'", "'|'", "''", "' '", "true", "none", "[]", "{}", "()"]).prop_map(str::to_owned),
     ];
@@ -55,6 +55,12 @@ fn expression() -> impl Strategy<Value = String> {
             1 => (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("{{'k': {a}, 'l': {b}}}")),
             1 => (inner.clone(), inner.clone(), inner.clone()).prop_map(|(a, b, c)| format!("({a} if {b} else {c})")),
             1 => inner.clone().prop_map(|a| format!("f({a})")),
+            1 => inner.clone().prop_map(|a| format!("strftime_now({a})")),
+            1 => inner.clone().prop_map(|a| format!("'é'.center(7, ({a})[0])")),
+            1 => inner.clone().prop_map(|a| format!("({a}).format(1, 'x')")),
+            1 => (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("({a}) % ({b})")),
+            1 => (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("({a})|join({b})")),
+            1 => (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("({a})|replace('a', {b})")),
             1 => inner.prop_map(|a| format!("'%s|%s' % ({a}, 1)")),
         ]
     })
@@ -107,7 +113,11 @@ fn greek_chat() -> Chat {
             message("ΡΟΛΕ", "Ω%s{}|Ω"),
         ],
         tools: Some(vec![Data::object([("Ω", text("Ψ'Χ\"")), ("n", Data::Int(5))])].into()),
-        variables: vec![("note".into(), text("Ξ ξ"))],
+        variables: vec![
+            ("note".into(), text("Ξ ξ")),
+            ("form".into(), text("Ο{:Π^9}{0:ο<3}%s%%")),
+            ("code".into(), Data::Int(0x3A6)),
+        ],
         ..Chat::default()
     }
 }

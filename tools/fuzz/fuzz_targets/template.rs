@@ -44,7 +44,7 @@ fuzz_target!(|input: &[u8]| {
                 end = range.end;
             }
         }
-        if let Ok(chat) = chat.from_openai(true) {
+        if let Ok(chat) = chat.into_template_form(true) {
             drop(template.render(&chat, &RenderOptions { limits: LIMITS, ..RenderOptions::default() }));
         }
     });

@@ -112,7 +112,7 @@ impl Chat {
     ///
     /// # Errors
     /// With `flatten`, a part that is no text.
-    pub fn from_openai(mut self, flatten: bool) -> Result<Chat, TemplateError> {
+    pub fn into_template_form(mut self, flatten: bool) -> Result<Chat, TemplateError> {
         for message in &mut self.messages {
             if let Some(Data::List(calls)) = message.get_mut("tool_calls") {
                 for call in calls {
@@ -242,14 +242,14 @@ mod tests {
               "chat_template_kwargs":{"enable_thinking":false}}"#,
         );
         assert_eq!(given.variables, [("enable_thinking".to_owned(), false.into())]);
-        let flat = given.clone().from_openai(true).unwrap();
+        let flat = given.clone().into_template_form(true).unwrap();
         assert_eq!(flat.messages[0].get("content"), Some(&"ab".into()));
         let Some(Data::List(calls)) = flat.messages[1].get("tool_calls") else { panic!("no calls") };
         let arguments = |at: usize| calls[at].get("function").and_then(|f| f.get("arguments")).unwrap();
         assert_eq!(arguments(0), &Data::object([("x", Data::Int(1))]));
         assert_eq!(arguments(1), &"not JSON".into());
-        assert_eq!(given.clone().from_openai(false).unwrap().messages[0], given.messages[0]);
+        assert_eq!(given.clone().into_template_form(false).unwrap().messages[0], given.messages[0]);
         let image = chat(r#"{"messages":[{"role":"user","content":[{"type":"image_url"}]}]}"#);
-        assert!(image.from_openai(true).unwrap_err().to_string().contains("`image_url`"));
+        assert!(image.into_template_form(true).unwrap_err().to_string().contains("`image_url`"));
     }
 }

@@ -1,4 +1,12 @@
-//! Chat templates: a model's own Jinja, rendered as Hugging Face renders it.
+//! Chat templates: a model's own Jinja, rendered as Hugging Face's transformers render it.
+//!
+//! That means its settings (`trim_blocks`, `lstrip_blocks`, `break` and `continue`, `{% generation %}`), its functions
+//! (`raise_exception`, `strftime_now`, a `tojson` that escapes nothing for HTML and keeps the order of keys), its sandbox,
+//! and what it does to a chat beforehand: fields that are null are left out, reasoning goes by all of its names. The
+//! fixtures of the tests are its output.
+//!
+//! Beyond it, a rendering has [`Limits`], and its result, [`Rendered`], knows which bytes the template wrote: only those
+//! can become control tokens.
 
 mod chat;
 mod data;

@@ -105,7 +105,7 @@ impl Args {
     fn render(&self, template: &ChatTemplate) -> anyhow::Result<Rendered> {
         let mut chat = self.chat()?;
         if self.openai {
-            chat = chat.from_openai(!template.reads_parts()).map_err(Error::from)?;
+            chat = chat.into_template_form(!template.reads_parts()).map_err(Error::from)?;
         }
         let options = RenderOptions {
             add_generation_prompt: !self.no_generation_prompt && !self.continue_final,

@@ -119,12 +119,17 @@ pub(super) fn slice(value: &Value, parts: [Value; 3], meter: &Rc<Meter>) -> Resu
         Value::List(list) | Value::Tuple(list) => {
             let items = list.items();
             let (first, step, count) = slice_positions(items.len(), bounds)?;
-            let mut out = ListBuilder::new(meter)?;
-            for i in 0..count {
-                let at = usize::try_from(first + step * i as i128).ok();
-                out.push(at.and_then(|at| items.get(at)).cloned().unwrap_or(Value::None))?;
-            }
-            let list = out.finish()?;
+            let list = match usize::try_from(first) {
+                Ok(from) if step == 1 => list.stretch(from, count),
+                _ => {
+                    let mut out = ListBuilder::new(meter)?;
+                    for i in 0..count {
+                        let at = usize::try_from(first + step * i as i128).ok();
+                        out.push(at.and_then(|at| items.get(at)).cloned().unwrap_or(Value::None))?;
+                    }
+                    out.finish()?
+                }
+            };
             Ok(if matches!(value, Value::List(_)) { Value::List(list) } else { Value::Tuple(list) })
         }
         _ => invalid(format!("a value of type {} cannot be sliced", value.type_name())),

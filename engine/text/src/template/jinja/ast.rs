@@ -68,7 +68,7 @@ pub(crate) struct For {
 
 #[derive(Debug)]
 pub(crate) struct Macro {
-    pub(crate) name: Box<str>,
+    pub(crate) name: NameId,
     pub(crate) params: Vec<(NameId, Option<Expr>)>,
     pub(crate) body: Vec<Stmt>,
 }

@@ -249,22 +249,22 @@ impl<'t> Machine<'t> {
             };
             self.set(*name, value);
         }
-        if let Some(name) = self.name_id("caller") {
+        if let Some(name) = self.implied.caller {
             let value = caller.or_else(|| args.take_named("caller"));
             self.set(name, value.unwrap_or(Value::Undefined(Hint::Name(name))));
         }
-        if let Some(name) = self.name_id("varargs") {
+        if let Some(name) = self.implied.varargs {
             let rest = List::new(self.meter(), args.positional.drain(..))?;
             self.set(name, Value::Tuple(rest));
         }
-        if let Some(name) = self.name_id("kwargs") {
+        if let Some(name) = self.implied.kwargs {
             let mut rest = DictBuilder::new(self.meter())?;
             for (key, value) in args.named.drain(..) {
                 rest.set(Value::Str(key), value)?;
             }
             self.set(name, Value::Dict(rest.finish()?));
         }
-        args.end(&node.name)
+        args.end(self.name(node.name))
     }
 
     /// `loop(items)` of a recursive loop.

@@ -2,7 +2,7 @@
 
 use super::args::Args;
 use super::meter::{Fault, Meter, Result, invalid};
-use super::text::{Text, TextBuilder};
+use super::text::{Origin, Text, TextBuilder};
 use super::value::{Number, Value};
 use super::{python, show};
 use std::rc::Rc;
@@ -24,6 +24,8 @@ struct Spec {
     comma: bool,
     precision: Option<usize>,
     kind: Option<char>,
+    /// Who wrote the format.
+    origin: Origin,
 }
 
 /// Takes digits off the front of `rest`.
@@ -60,8 +62,8 @@ fn precision(rest: &mut &str) -> Result<Option<usize>> {
 
 impl Spec {
     /// Parses a specification of `str.format`: `[[fill]align][sign][#][0][width][,][.precision][kind]`.
-    fn parse(mut rest: &str) -> Result<Spec> {
-        let mut spec = Spec::default();
+    fn parse(mut rest: &str, origin: Origin) -> Result<Spec> {
+        let mut spec = Spec { origin, ..Spec::default() };
         let mut chars = rest.chars();
         if let (Some(fill), Some('<' | '>' | '^' | '=')) = (chars.next(), chars.next()) {
             spec.fill = Some(fill);
@@ -87,17 +89,16 @@ impl Spec {
             (Some(_), None) if matches!(value, Value::Bool(_)) => {}
             (Some(number), kind) if kind != Some('s') => {
                 let (sign, digits) = self.number(number)?;
-                let text = Text::made(out.meter(), &format!("{sign}{digits}"))?;
+                // A number that becomes any character at all is not the template's word.
+                let origin = if kind == Some('c') { Origin::Input } else { self.origin };
                 let zero = self.zero && self.align.is_none();
                 if zero || self.align == Some('=') {
-                    let fill = Text::made(
-                        out.meter(),
-                        &self.fill.unwrap_or(if zero { '0' } else { ' ' }).to_string(),
-                    )?;
-                    out.made(sign)?;
-                    out.repeat(&fill, self.width.saturating_sub(text.as_str().chars().count()))?;
-                    return out.made(&digits);
+                    let fill = self.fill(if zero { '0' } else { ' ' }, out.meter())?;
+                    out.push(sign, origin)?;
+                    out.repeat(&fill, self.width.saturating_sub(sign.len() + digits.chars().count()))?;
+                    return out.push(&digits, origin);
                 }
+                let text = Text::new(out.meter(), &format!("{sign}{digits}"), origin)?;
                 return self.aligned(&text, '>', out);
             }
             (None, Some(kind)) if kind != 's' => {
@@ -111,8 +112,12 @@ impl Spec {
         self.aligned(&text, '<', out)
     }
 
+    fn fill(&self, default: char, meter: &Rc<Meter>) -> Result<Text> {
+        Text::new(meter, self.fill.unwrap_or(default).encode_utf8(&mut [0; 4]), self.origin)
+    }
+
     fn aligned(&self, text: &Text, default: char, out: &mut TextBuilder) -> Result<()> {
-        let fill = Text::made(out.meter(), &self.fill.unwrap_or(' ').to_string())?;
+        let fill = self.fill(' ', out.meter())?;
         out.meter().bytes(text.len())?;
         let missing = self.width.saturating_sub(text.as_str().chars().count());
         let left = match self.align.unwrap_or(default) {
@@ -202,7 +207,7 @@ pub(crate) fn percent(text: &Text, values: &Value, meter: &Rc<Meter>) -> Result<
             let Some((name, after)) = named.split_once(')') else { return invalid("`%(` is not closed") };
             (key, rest) = (Some(name), after);
         }
-        let mut spec = Spec::default();
+        let mut spec = Spec { origin: text.origin(), ..Spec::default() };
         while let Some(flag) = one_of(&mut rest, "-+ #0") {
             match flag {
                 '-' => spec.align = Some('<'),
@@ -216,7 +221,7 @@ pub(crate) fn percent(text: &Text, values: &Value, meter: &Rc<Meter>) -> Result<
         let Some(kind) = rest.chars().next() else { return invalid("the format ends within `%`") };
         at = string.len() - rest.len() + kind.len_utf8();
         match kind {
-            '%' => out.made("%")?,
+            '%' => out.push_part(text, at - 1..at)?,
             's' | 'r' | 'a' => {
                 let value = values.take(key)?;
                 let mut shown = TextBuilder::new(meter)?;
@@ -305,7 +310,7 @@ pub(crate) fn braces(text: &Text, args: &mut Args) -> Result<Text> {
             Err(_) => args.named.iter().find(|(key, _)| key.as_str() == name).map(|(_, value)| value),
         };
         let Some(value) = value else { return invalid(format!("`{{{name}}}` has no value")) };
-        let spec = Spec::parse(spec)?;
+        let spec = Spec::parse(spec, text.origin())?;
         match conversion {
             "" => spec.write(value, &mut out)?,
             "r" => {

@@ -3,6 +3,7 @@
 use super::args::Args;
 use super::machine::Machine;
 use super::meter::{Fault, Result, invalid};
+use super::text::Text;
 use super::value::{Dict, DictBuilder, Function, ListBuilder, Value};
 use super::{ops, show};
 
@@ -32,7 +33,8 @@ pub(super) fn call(machine: &mut Machine<'_>, function: Function, mut args: Args
             let format = args.need_text("format")?;
             args.end("strftime_now")?;
             machine.meter().bytes(64 * format.len())?;
-            Value::made(machine.meter(), &machine.now.strftime(format.as_str()))
+            let text = machine.now.strftime(format.as_str());
+            Ok(Value::Str(Text::new(machine.meter(), &text, format.origin())?))
         }
     }
 }

@@ -42,6 +42,28 @@ pub(super) struct Loop<'t> {
     pub(super) changed: Option<List>,
 }
 
+/// Variables that are set without being assigned, where the program mentions them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Implied {
+    /// `loop`
+    running: Option<NameId>,
+    pub(super) caller: Option<NameId>,
+    pub(super) varargs: Option<NameId>,
+    pub(super) kwargs: Option<NameId>,
+}
+
+impl Implied {
+    fn new(program: &Program) -> Implied {
+        let id = |name| name_id(program, name);
+        Implied { running: id("loop"), caller: id("caller"), varargs: id("varargs"), kwargs: id("kwargs") }
+    }
+}
+
+/// A name of the program, if it has it.
+fn name_id(program: &Program, name: &str) -> Option<NameId> {
+    program.names.iter().position(|found| **found == *name).map(|id| NameId(id as u32))
+}
+
 /// One rendering.
 #[derive(Debug)]
 pub(crate) struct Machine<'t> {
@@ -56,8 +78,7 @@ pub(crate) struct Machine<'t> {
     namespaces: Vec<Vec<(Text, Value)>>,
     pub(super) loops: Vec<Loop<'t>>,
     next_loop: u64,
-    /// The variable `loop`, where the program mentions it.
-    loop_name: Option<NameId>,
+    pub(super) implied: Implied,
     out: Vec<TextBuilder>,
     depth: u32,
     line: u32,
@@ -84,7 +105,7 @@ impl<'t> Machine<'t> {
             namespaces: Vec::new(),
             loops: Vec::new(),
             next_loop: 0,
-            loop_name: program.names.iter().position(|name| &**name == "loop").map(|id| NameId(id as u32)),
+            implied: Implied::new(program),
             out: Vec::new(),
             depth: 0,
             line: 1,
@@ -95,7 +116,7 @@ impl<'t> Machine<'t> {
 
     /// Sets a variable of the template; one that it never mentions is dropped.
     pub(crate) fn set_global(&mut self, name: &str, value: Value) {
-        if let Some(id) = self.name_id(name) {
+        if let Some(id) = name_id(self.program, name) {
             self.frames[0].vars.retain(|(found, _)| *found != id);
             self.frames[0].vars.push((id, value));
         }
@@ -118,11 +139,6 @@ impl<'t> Machine<'t> {
 
     pub(super) fn meter(&self) -> &Rc<Meter> {
         &self.meter
-    }
-
-    /// A name of the program, if it has it.
-    pub(super) fn name_id(&self, name: &str) -> Option<NameId> {
-        self.program.names.iter().position(|found| **found == *name).map(|id| NameId(id as u32))
     }
 
     pub(super) fn name(&self, id: NameId) -> &'t str {
@@ -329,9 +345,7 @@ impl<'t> Machine<'t> {
             }
             StmtKind::Macro(node) => {
                 let value = self.define(node)?;
-                if let Some(name) = self.name_id(&node.name) {
-                    self.set(name, value);
-                }
+                self.set(node.name, value);
             }
             StmtKind::CallBlock(node, call) => {
                 let caller = self.define(node)?;
@@ -429,7 +443,7 @@ impl<'t> Machine<'t> {
     }
 
     fn iterations(&mut self, node: &'t For, items: &List, level: usize, frame: usize) -> Result<()> {
-        let name = self.loop_name;
+        let name = self.implied.running;
         for (index, item) in items.items().iter().enumerate() {
             self.meter.steps(1)?;
             let id = match self.loops.get_mut(level) {

@@ -145,13 +145,16 @@ fn string(text: &Text, name: &str, args: &mut Args) -> Result<Value> {
         }
         "ljust" | "rjust" | "center" => {
             let width = args.int("width")?.unwrap_or(0);
-            let fill = args.text("fillchar")?.and_then(|fill| fill.as_str().chars().next()).unwrap_or(' ');
+            let fill = args.text("fillchar")?.map_or_else(|| Text::made(meter, " "), Ok)?;
+            if fill.as_str().chars().count() != 1 {
+                return invalid("the fill must be one character");
+            }
             let ends = match name {
                 "ljust" => Ends::Right,
                 "rjust" => Ends::Left,
                 _ => Ends::Both,
             };
-            strings::pad(text, width, fill, ends)?
+            strings::pad(text, width, &fill, ends)?
         }
         "zfill" => zfill(text, args.int("width")?.unwrap_or(0))?,
         _ => return search(text, name, args),
@@ -248,7 +251,12 @@ fn swapcase(piece: &str) -> String {
 fn zfill(text: &Text, width: i128) -> Result<Text> {
     let sign = usize::from(text.as_str().starts_with(['+', '-']));
     let (sign, digits) = (text.slice(0..sign)?, text.slice(sign..text.len())?);
-    let digits = strings::pad(&digits, width - sign.len() as i128, '0', Ends::Left)?;
+    let digits = strings::pad(
+        &digits,
+        width.saturating_sub(sign.len() as i128),
+        &Text::made(text.meter(), "0")?,
+        Ends::Left,
+    )?;
     let empty = text.slice(0..0)?;
     strings::join(&empty, &[Value::Str(sign), Value::Str(digits)])
 }

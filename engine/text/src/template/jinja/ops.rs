@@ -34,7 +34,8 @@ pub(crate) fn math(op: MathOp, a: &Value, b: &Value, meter: &Rc<Meter>) -> Resul
             let times = if list.items().is_empty() { 0 } else { count(*n) };
             out.room(times.saturating_mul(list.items().len()))?;
             for _ in 0..times {
-                list.items().iter().try_for_each(|item| out.push(item.clone()))?;
+                out.meter().steps(1)?;
+                out.extend(list.items())?;
             }
             Ok(Value::List(out.finish()?))
         }
@@ -49,7 +50,10 @@ pub(crate) fn math(op: MathOp, a: &Value, b: &Value, meter: &Rc<Meter>) -> Resul
 }
 
 fn chain(a: &List, b: &List, meter: &Rc<Meter>) -> Result<List> {
-    List::new(meter, a.items().iter().chain(b.items()).cloned())
+    let mut out = ListBuilder::new(meter)?;
+    out.extend(a.items())?;
+    out.extend(b.items())?;
+    out.finish()
 }
 
 fn symbol(op: MathOp) -> &'static str {

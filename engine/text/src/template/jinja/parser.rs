@@ -324,7 +324,7 @@ impl Parser {
         let loops = std::mem::take(&mut self.loops);
         let body = self.block(end);
         self.loops = loops;
-        Ok(Macro { name: name.into(), params, body: body? })
+        Ok(Macro { name: self.name_id(name), params, body: body? })
     }
 
     /// `a`, `a.b`, `a, b`, `(a, b)`

@@ -165,8 +165,8 @@ pub(crate) fn join(separator: &Text, items: &[Value]) -> Result<Text> {
     Ok(out.finish())
 }
 
-/// `ljust`, `rjust`, `center`: fills up to `width` characters. `ends` says where the fill goes.
-pub(crate) fn pad(text: &Text, width: i128, fill: char, ends: Ends) -> Result<Text> {
+/// `ljust`, `rjust`, `center`: fills up to `width` characters with the character `fill`. `ends` says where.
+pub(crate) fn pad(text: &Text, width: i128, fill: &Text, ends: Ends) -> Result<Text> {
     let string = text.as_str();
     text.meter().bytes(string.len())?;
     let length = string.chars().count();
@@ -177,11 +177,10 @@ pub(crate) fn pad(text: &Text, width: i128, fill: char, ends: Ends) -> Result<Te
         // The odd character goes to the left where the width is odd, as in Python.
         Ends::Both => missing / 2 + (missing & usize::try_from(width).unwrap_or(0) & 1),
     };
-    let fill = Text::made(text.meter(), fill.encode_utf8(&mut [0; 4]))?;
     let mut out = TextBuilder::new(text.meter())?;
-    out.repeat(&fill, left)?;
+    out.repeat(fill, left)?;
     out.push_text(text)?;
-    out.repeat(&fill, missing - left)?;
+    out.repeat(fill, missing - left)?;
     Ok(out.finish())
 }
 

@@ -5,9 +5,10 @@ use std::ops::Range;
 use std::rc::Rc;
 
 /// Who wrote a piece of text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// The template: its literals, what it computes, and the special tokens it is given. May name control tokens.
+    #[default]
     Template,
     /// Whoever wrote the messages, tools, documents and variables. Never names a control token.
     Input,

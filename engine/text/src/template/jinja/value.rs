@@ -66,9 +66,13 @@ impl Function {
     ];
 }
 
-/// A list or tuple.
+/// A list or tuple, or a stretch of one.
 #[derive(Clone, Debug)]
-pub(crate) struct List(Rc<Items>);
+pub(crate) struct List {
+    all: Rc<Items>,
+    from: usize,
+    to: usize,
+}
 
 #[derive(Debug)]
 struct Items {
@@ -85,7 +89,13 @@ impl List {
     }
 
     pub(crate) fn items(&self) -> &[Value] {
-        &self.0.items
+        &self.all.items[self.from..self.to]
+    }
+
+    /// `count` items from one on; they are there.
+    pub(crate) fn stretch(&self, from: usize, count: usize) -> List {
+        let from = (self.from + from).min(self.to);
+        List { all: Rc::clone(&self.all), from, to: from.saturating_add(count).min(self.to) }
     }
 }
 
@@ -102,6 +112,10 @@ impl ListBuilder {
         Ok(ListBuilder { items: Vec::new(), depth: 0, charge: meter.hold(size_of::<Items>())? })
     }
 
+    pub(crate) fn meter(&self) -> &Rc<Meter> {
+        self.charge.meter()
+    }
+
     /// Fails if so many items more are not allowed.
     pub(crate) fn room(&self, items: usize) -> Result<()> {
         self.charge.room(items.saturating_mul(size_of::<Value>()))
@@ -115,9 +129,19 @@ impl ListBuilder {
         Ok(())
     }
 
+    /// Copies items, which costs less than making them.
+    pub(crate) fn extend(&mut self, items: &[Value]) -> Result<()> {
+        self.charge.meter().steps(items.len() / 8)?;
+        self.charge.grow(size_of_val(items))?;
+        self.depth = items.iter().map(Value::depth).fold(self.depth, u32::max);
+        self.items.extend_from_slice(items);
+        Ok(())
+    }
+
     pub(crate) fn finish(self) -> Result<List> {
         let ListBuilder { items, depth, charge } = self;
-        Ok(List(Rc::new(Items { items, depth: deeper(depth)?, _charge: charge })))
+        let to = items.len();
+        Ok(List { all: Rc::new(Items { items, depth: deeper(depth)?, _charge: charge }), from: 0, to })
     }
 
     /// What was pushed, as a generator.
@@ -265,7 +289,7 @@ impl Value {
 
     fn depth(&self) -> u32 {
         match self {
-            Value::List(list) | Value::Tuple(list) => list.0.depth,
+            Value::List(list) | Value::Tuple(list) => list.all.depth,
             Value::Dict(dict) => dict.0.depth,
             Value::Method(method) => method.0.depth() + 1,
             Value::Iter(generator) => generator.depth,

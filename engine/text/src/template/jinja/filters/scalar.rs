@@ -92,7 +92,9 @@ fn on_text(name: &str, value: &Value, args: &mut Args, meter: &Rc<Meter>) -> Res
             let (first, blank) = (args.flag("first"), args.flag("blank"));
             strings::indent(&text()?, &indent, first, blank)?
         }
-        "center" => strings::pad(&text()?, args.int("width")?.unwrap_or(80), ' ', Ends::Both)?,
+        "center" => {
+            strings::pad(&text()?, args.int("width")?.unwrap_or(80), &Text::made(meter, " ")?, Ends::Both)?
+        }
         "format" => {
             let positional = args.positional.drain(..);
             let values = Value::Tuple(super::super::value::List::new(meter, positional)?);
