@@ -6,7 +6,7 @@ use memra_text::{EncodeOptions, Specials};
 use memra_text_bench::{hugging_face, model, prose};
 use std::hint::black_box;
 
-const PLAIN: EncodeOptions = EncodeOptions { add_special: false, parse_special: true };
+const PLAIN: EncodeOptions = EncodeOptions { add_special: false, parse_special: false };
 
 fn smollm2(c: &mut Criterion) {
     let Some(path) = model("SmolLM2-135M-Instruct.Q4_1.gguf") else { return };
